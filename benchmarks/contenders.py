@@ -49,6 +49,7 @@ SIX = ["Browse", "Search", "View", "Order", "Pay", "Leave"]
 WORKFLOWS_FILES = {
     "weighted": "workflows_weighted.py",
     "http2": "workflows_protocols.py",
+    "http3": "workflows_protocols.py",
     "grpc": "workflows_protocols.py",
 }
 WRK_OPTIONS = {

@@ -82,10 +82,10 @@ async def _play(local_run: LocalRun, view: View) -> Results:
         raise
     async with reporting.beside(local_run, _warn), beside(view, local_run, _warn):
         results = await local_run.execute()
-    if local_run.failure is not None:
-        raise local_run.failure
     for error in await reporting.concluded(results):
         _warn(error.message)
+    if local_run.failure is not None:
+        raise local_run.failure
     return results
 
 

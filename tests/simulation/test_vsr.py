@@ -23,6 +23,7 @@ BUG_FROM = {
 }
 BUG_SEEDS = 20
 PATHS = ("StartView", "NewState", "RecoveryResponse", "EpochStarted", "lost disk", "transitioning")
+PATHS += ("GetState", "view change", "recovering", "reconfiguration in a view change")
 
 
 def test_no_seed_fails_and_every_fault_and_path_is_met() -> None:

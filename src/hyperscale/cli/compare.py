@@ -53,7 +53,7 @@ def compare(
         raise BadInput(
             "more than two runs are compared on a page", "add --html FILE, or name two files"
         )
-    with outputs.consistent(" and ".join(files)):
+    with outputs.consistent(" and ".join(files)), streams.patience("comparing"):
         runs = [(file, outputs.read(Path(file))) for file in files]
         comparison = compared(runs[0][1], runs[-1][1], tolerance=share)
         if html:

@@ -113,7 +113,9 @@ class Show:
         """What cannot be reached now may be back in time; unless it is required."""
         for name, value in reporting.secrets():
             register(name, value)
-        for error in reporting.reach():
+        with streams.patience(f"trying {', '.join(reporting.names)}"):
+            errors = reporting.reach()
+        for error in errors:
             if self._settings.reporter_required:
                 raise RunFailed(error.message, "--reporter-required: nothing has been run")
             streams.note(f"{mask(error.message)}; the run tries again")
@@ -145,7 +147,8 @@ class Show:
         if unwritten and results.passed:
             fail(results, ExitCode.FAILED, "a result file could not be written")
             outputs.write(self.files, results)  # those that can be written agree with the verdict
-        unsent = self.reporting.conclude(results, whole=whole)
+        with streams.patience(f"sending results to {', '.join(self.reporting.names)}"):
+            unsent = self.reporting.conclude(results, whole=whole)
         if unsent and results.passed and self._settings.reporter_required:
             fail(results, ExitCode.FAILED, "a reporter that is required failed")
             outputs.write(self.files, results)

@@ -72,7 +72,8 @@ def _text(source: str, file: Path, url: str, assets: bool) -> tuple[str, tuple[s
     if source:
         from hyperscale.importing import imported
 
-        made = imported(Path(source), file, url, assets)
+        with streams.patience(f"reading {source}"):
+            made = imported(Path(source), file, url, assets)
         return made.source, made.notes
     from hyperscale.workload.scaffold import DEFAULT_URL, scaffold
 

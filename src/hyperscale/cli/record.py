@@ -46,7 +46,8 @@ def record(
         recording = Path(har or Path(folder, f"{file.stem}.har"))
         streams.note("recording; close the browser to end it")
         capture(url, recording)
-        made = imported(recording, file, "", assets)
+        with streams.patience("reading the recording"):
+            made = imported(recording, file, "", assets)
     write_test(file, made.source, made.notes, force)
     streams.say(f"wrote {file}; try: hyperscale run {file} --once")
     return 0
@@ -93,6 +94,8 @@ def capture(
         finally:
             context.close()
             browser.close()
+            if har.exists():
+                har.chmod(0o600)  # it holds what was typed
 
 
 def _open(chromium: Any, shown: bool) -> Any:

@@ -30,11 +30,13 @@ def report(
     from hyperscale.reporting.reporting import Reporting
 
     path = Path(results)
-    loaded = outputs.read(path)
+    with streams.patience(f"reading {path}"):
+        loaded = outputs.read(path)
     settings = Settings(out=list(out or [str(path.with_suffix(".html"))]))
     files, reporting = outputs.requested(settings), Reporting(outputs.urls(settings))
     outputs.check(files)
-    with outputs.consistent(str(path)):
+    places = ", ".join([*(str(file.path) for file in files), *reporting.names])
+    with outputs.consistent(str(path)), streams.patience(f"making {places}"):
         failed = outputs.write(files, loaded) + reporting.conclude(loaded)
     if failed:
         raise failed[0]

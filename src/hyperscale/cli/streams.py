@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hyperscale.ui.output import Output
 
@@ -21,6 +25,27 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Print for the person at the terminal."""
     Output(sys.stderr).write(text + "\n")
+
+
+@contextmanager
+def patience(text: str, after_s: float = 2.0) -> Iterator[None]:
+    """Nobody should wonder whether it hangs: what takes longer is told, with how long it took."""
+    begun = time.monotonic()
+    told = threading.Event()
+
+    def tell() -> None:
+        told.set()
+        note(f"{text} ...")
+
+    timer = threading.Timer(after_s, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if told.is_set():
+            note(f"{text}: {time.monotonic() - begun:.0f} s")
 
 
 class Aside:

@@ -100,6 +100,7 @@ class LocalRun:
         self._began = perf_counter()
         self._load_began = 0.0  # perf_counter at the begin of the first load
         self._elapsed_s: float | None = None
+        self._final: Results | None = None
         self._course = Course(
             name=self._options.name,
             tags=dict(self._overrides.tags),
@@ -179,7 +180,8 @@ class LocalRun:
             await self._generators.close()
             self._elapsed_s = perf_counter() - self._began
             self._course.state = "finished"
-        return self.results(final=True)
+        self._final = self.results(final=True)
+        return self._final
 
     async def _run_layer(self, names: Sequence[str]) -> None:
         ready = []
@@ -329,7 +331,10 @@ class LocalRun:
                 part.aggregate.mark(f"rate changed to {words}")
 
     def results(self, *, final: bool = False) -> Results:
-        """Everything known so far; `final` also judges and carries the histograms."""
+        """Everything known so far; `final` also judges and carries the histograms, as what is told
+        after the end does."""
+        if self._final is not None:
+            return self._final
         course = self._course
         course.elapsed_s = self._elapsed_s or perf_counter() - self._began
         return assemble(course, self._aggregates.values(), self._judges, final=final)

@@ -216,9 +216,9 @@ def _test(metric: Metric, before: _Side, after: _Side) -> _Test | None:
             return None
         difference = after.error_share - before.error_share
         return _Test(difference, _share_variance(before) + _share_variance(after))
-    if not before.service.count or not after.service.count:
-        return None
     percent = PERCENTS[metric]
+    if not all(noise.has_percentile(side.service, percent) for side in (before, after)):
+        return None
     old, new = before.service.percentile(percent), after.service.percentile(percent)
     return _Test(
         math.log(max(new, 1e-9) / max(old, 1e-9)),

@@ -56,6 +56,12 @@ def spread(differences: Floats) -> Spread | None:
     return Spread(squares / (n - 1) / effective, effective - 1)
 
 
+def has_percentile(histogram: Histogram, percent: float) -> bool:
+    """A percentile beyond which not one value lies is the largest value: nothing says how much
+    larger it might have been."""
+    return histogram.count * (1 - percent / 100) > 0.999
+
+
 def percentile_variance(histogram: Histogram, percent: float) -> float:
     """Variance of the logarithm of a percentile if all requests were independent.
 

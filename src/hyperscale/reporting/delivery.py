@@ -16,13 +16,11 @@ from typing import Any
 from hyperscale.errors import HyperscaleError, RunFailed
 from hyperscale.reporting.contract import Refused
 from hyperscale.reporting.points import Points
-from hyperscale.reporting.reporter import ATTEMPT_S, PAUSES_S, Reporter
+from hyperscale.reporting.reporter import ATTEMPT_S, BATCH_ROWS, PAUSES_S, Reporter
 
 # A row takes about 1 KB: 20 MB for each reporter that is away. A test of ten steps makes some 15
 # rows a second, so it is an hour and a quarter before anything is lost.
 ROWS_MAX = 20_000
-# Of one submission, so that what was kept through an outage goes out in parts.
-BATCH_ROWS = 5_000
 BACKOFF_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 # With PAUSES_S and two attempts it is the longest that the end of a run waits.
 DRAIN_S = 20.0
@@ -44,6 +42,7 @@ class Lane:
         self._news = asyncio.Event()
         self._closing = False
         self._failures = 0
+        self._is_told = False  # of the trouble there is, to whoever watches
 
     def put(self, points: Points) -> None:
         points = points.only(self._workflows)
@@ -93,7 +92,7 @@ class Lane:
         except asyncio.CancelledError:
             self._put_back(batch)
             raise
-        self._failures, self._under_way, self.error = 0, 0, ""
+        self._failures, self._under_way, self._is_told = 0, 0, False
         self.sent += _rows(batch)
         return True
 
@@ -142,7 +141,8 @@ class Lane:
 
     def _trouble(self, error: Exception, what: str) -> None:
         told = self.reporter.told(error)
-        if not self.error and self.on_trouble is not None:
+        if not self._is_told and self.on_trouble is not None:
+            self._is_told = True
             self.on_trouble(f"{self.reporter.name}: {told}; {what}")
         self.error = told
 

@@ -7,7 +7,7 @@ raises for a backend that fails.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from hyperscale.errors import HyperscaleError, RunFailed
@@ -22,6 +22,22 @@ T = TypeVar("T", bound=Config)
 # A database that restarts is back within the pauses; one that is away must not hold up a CI job.
 PAUSES_S = (0.5, 1.0)
 ATTEMPT_S = 15.0
+# Of one submission, so that what was kept through an outage goes out in parts.
+BATCH_ROWS = 5_000
+
+
+def batches(points: Iterable[Points]) -> Iterator[list[Points]]:
+    """Of about so many rows as a backend takes at once."""
+    batch: list[Points] = []
+    rows = 0
+    for each in points:
+        if batch and rows + len(each.rows) > BATCH_ROWS:
+            yield batch
+            batch, rows = [], 0
+        batch.append(each)
+        rows += len(each.rows)
+    if batch:
+        yield batch
 
 
 class Reporter(Generic[T]):
@@ -53,8 +69,8 @@ class Reporter(Generic[T]):
             if not self.backend.keeps_time:
                 raise Refused("it keeps no times, so it takes a run only while it goes on")
             metrics = history(metrics, metrics.started_at)
-        if metrics:
-            await self.backend.submit(metrics)
+        for batch in batches(metrics):
+            await self.backend.submit(batch)
 
     async def close(self) -> None:
         self._connected = False

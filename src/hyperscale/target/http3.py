@@ -7,6 +7,8 @@ resumed, and early data is taken (0-RTT).
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +25,8 @@ from hyperscale.target.site import TABLES_LIST_BYTES, Site
 
 _TICKETS_MAX = 10_000
 _WINDOW = 4 * 1024 * 1024
+_BURST_BYTES = 8 * 1024 * 1024
+_FORCED = 33  # SO_RCVBUFFORCE of Linux, which Python does not name
 
 
 class HTTP3Connection(QuicConnectionProtocol):
@@ -84,7 +88,7 @@ async def listen(site: Site, host: str, port: int, cert: Path, key: Path) -> Qui
     def protocol(quic: QuicConnection, stream_handler: object = None) -> HTTP3Connection:
         return HTTP3Connection(site, blocks, quic)
 
-    _, server = await asyncio.get_running_loop().create_datagram_endpoint(
+    transport, server = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: QuicServer(
             configuration=configuration,
             create_protocol=protocol,
@@ -93,4 +97,13 @@ async def listen(site: Site, host: str, port: int, cert: Path, key: Path) -> Qui
         ),
         local_addr=(host, port),
     )
+    _room_for_bursts(transport.get_extra_info("socket"))
     return server
+
+
+def _room_for_bursts(sock: socket.socket) -> None:
+    """All users come at once, and what is dropped is sent again only after hundreds of
+    milliseconds. Root may have more than the system allows others."""
+    for option in (socket.SO_RCVBUF, _FORCED):
+        with suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, option, _BURST_BYTES)

@@ -315,6 +315,12 @@ class TestResults:
         better = hyperscale("compare", "slow.json", "fast.json", "--json", cwd=runs)
         assert better.code == 0
         assert json.loads(better.out)["verdict"] == "better"
+        three = ("fast.json", "slow.json", "fast.html")
+        refused = hyperscale("compare", *three, cwd=runs)
+        assert_refused(refused, "more than two runs are compared on a page")
+        trend = hyperscale("compare", *three, "--html", "trend.html", cwd=runs)
+        assert trend.code == 0, trend
+        assert "From run to run" in (runs / "trend.html").read_text()
         page = hyperscale("compare", "fast.json", "slow.json", "--markdown", cwd=runs)
         assert page.code == 99
         assert page.out.startswith("**✗ Worse beyond noise")

@@ -63,6 +63,7 @@ def test_what_does_not_come_is_a_timeout_and_comes_later(run: Run, broker: str) 
     async def go() -> None:
         async with user() as (vu, scope, _):
             topic = f"late/{id(vu)}"
+            assert (await vu.mqtt.subscribe(broker, topic)).ok
             got = await vu.mqtt.consume(broker, topic, timeout=0.05)
             assert got.outcome is Outcome.TIMEOUT
             with pytest.raises(CallFailed):

@@ -103,6 +103,7 @@ def test_what_does_not_come_is_a_timeout_and_comes_later(run: Run, server: str) 
     async def go() -> None:
         async with user() as (vu, scope, _):
             topic = f"late{id(vu)}"
+            assert (await vu.nats.subscribe(server, topic)).ok
             got = await vu.nats.consume(server, topic, timeout=0.05)
             assert got.outcome is Outcome.TIMEOUT
             with pytest.raises(CallFailed):

@@ -78,7 +78,7 @@ async def what_does_not_come_is_a_timeout(url: str) -> None:
     async with user() as (vu, scope, _):
         queue = f"q{id(vu)}"
         assert (await vu.rabbitmq.declare(url, queue, auto_delete=True)).ok
-        got = await vu.rabbitmq.consume(url, queue, timeout=0.05)
+        got = await vu.rabbitmq.consume(url, queue, timeout=0.5)
         assert got.outcome is Outcome.TIMEOUT
         with pytest.raises(CallFailed):
             got.text()

@@ -18,7 +18,7 @@ from hyperscale.workload.results import CallFailed, Outcome
 
 from .certificates import Authority
 from .conftest import Run
-from .scripted import Handler, Peer, client, serve
+from .scripted import Handler, Peer, client, serve, until
 from .test_contract import free_port, user
 from .websocket_server import upgrade
 
@@ -272,7 +272,10 @@ def test_what_nobody_receives_fills_no_memory(run: Run) -> None:
             assert got.outcome is Outcome.TIMEOUT, "each is looked at and let go"
             url = f"ws://127.0.0.1:{server.port}/2"
             await vu.websocket.connect(url)
-            await asyncio.sleep(0.2)
+            session = vu.websocket._sessions[url]
+            await until(
+                lambda: not session.is_open, 20
+            )  # it is cut off, however slow the server is
             kept = 0
             while (got := await vu.websocket.receive(url)).ok:
                 kept += len(got.data)

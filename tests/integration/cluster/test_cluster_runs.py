@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from hyperscale.errors import ExitCode
+from tests.fixtures.recording_http import recording
+from tests.fixtures.services import honeycomb
 from tests.integration.cluster.fleet import OPEN, Fleet, until
 from tests.integration.cluster.loads import steady, write
 from tests.integration.cluster.witness import Witness
+from tests.integration.reporting.worlds import ask_sqlite
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -43,6 +46,25 @@ def witness() -> Iterator[Witness]:
 
 def steps_of(results: dict[str, Any]) -> dict[str, int]:
     return {step["name"]: step["count"] for one in results["workflows"] for step in one["steps"]}
+
+
+def test_reporters_of_a_job_count_what_the_target_counted(
+    fleet: Fleet, witness: Witness, tmp_path: Path
+) -> None:
+    """Live and at the end, by the command that watches it."""
+    words = (EXAMPLES / "quickstart.py", "-d", "2s", "-u", 2, "-e", f"TARGET={witness.url}")
+    store = tmp_path / "a.db"
+    with recording() as recorder:
+        config, in_honeycomb = honeycomb(recorder, tmp_path)
+        live = f"honeycomb://127.0.0.1:{recorder.port}/load?secure=false"
+        sent = ("-o", live, "-o", f"sqlite://{store}")
+        env = {"TARGET": witness.url, "HONEYCOMB_API_KEY": getattr(config, "api_key", "")}
+        ended = fleet.hyperscale("run", *words, *fleet.there, *sent, **env)
+        assert ended.code == ExitCode.PASSED, ended
+        assert in_honeycomb() == witness.requests
+        assert len(recorder.of("POST", "/1/batch/load")) > 1
+    ((stored,),) = ask_sqlite(store, "select requests from hyperscale_runs")
+    assert stored == witness.requests
 
 
 def shape(value: Any) -> Any:

@@ -90,12 +90,12 @@ def test_every_decision_follows_from_its_line_of_the_log(
     far: World, target: str, stats: Stats
 ) -> None:
     file = write_workflow(far.folder, f"{target}/")
-    for words in ((), ("--dc", "us")):
+    for words in ((), ("--dc", "us"), ("--dc-count", 1)):
         ended = far.ask("run", file, "-i", 10, *words)
         assert ended.code == ExitCode.PASSED, ended
-    assert stats()["requests"] == 40
+    assert stats()["requests"] == 50
     lines = logged(far, "routing decision")
-    assert len(lines) >= 2
+    assert len(lines) >= 3
     for line in lines:
         again = decided_again(line)
         assert list(again.chosen) == line["chosen"]
@@ -103,6 +103,8 @@ def test_every_decision_follows_from_its_line_of_the_log(
         scores = {one.name: round(one.score, 6) for one in again.scored if one.rank}
         assert scores == line["scores"]
     assert {tuple(sorted(line["chosen"])) for line in lines} >= {("ap", "eu", "us"), ("us",)}
+    counted = [line for line in lines if "named" not in line["snapshot"]["wish"]]
+    assert [len(line["chosen"]) for line in counted if line["snapshot"]["wish"].get("count")] == [1]
 
 
 def test_a_gate_that_cannot_reach_a_datacenter_leaves_the_job_to_one_that_can(
@@ -137,6 +139,29 @@ def test_who_has_no_worker_is_left_out_and_the_results_say_so(
     assert stats()["requests"] == 20
     (warning,) = far.results()["warnings"]
     assert warning.startswith("datacenter ap was left out: ")
+
+
+def test_a_gate_is_no_member_of_a_datacenter(tmp_path: Path) -> None:
+    """Though it was given a manager as its seed, and has the same secret and authority."""
+    with Fleet(tmp_path, tls=True) as fleet:
+        gate = fleet.add_gate("g1")
+        fleet.start()
+        certs = ("--certs", str(fleet.certs))
+
+        def members(port: int) -> set[str]:
+            told = hyperscale("members", f"127.0.0.1:{port}", "--json", *certs, cwd=tmp_path)
+            return {row["node_id"] for row in json.loads(told.out)["rows"]} if told.out else set()
+
+        def refused() -> list[str]:
+            return [one.get("reason", "") for one in gate.logged("refused")]
+
+        until(lambda: any("no member beside" in why for why in refused()), "that it is refused")
+        until(lambda: members(gate.port) == {"g1"}, "that it is alone")
+        assert members(fleet["m1"].port) == {"m1", "w1"}
+        told = hyperscale(
+            "datacenters", "--json", "--manager", f"127.0.0.1:{gate.port}", *certs, cwd=tmp_path
+        )
+        assert told.code == ExitCode.PASSED, told
 
 
 def test_a_manager_of_an_older_release_is_reached_and_runs_what_is_sent(

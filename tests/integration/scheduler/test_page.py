@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright import sync_api as playwright
 
 from hyperscale.scheduler.queue.spec import JobSpec
 from hyperscale.scheduler.schedules import editing as schedules
@@ -21,12 +22,6 @@ from tests.unit.scheduler.worlds import wall_clock
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WAIT_MS = 30_000
-
-if CHROMIUM is None:
-    pytest.skip("no Chromium on this machine: the page is not tested", allow_module_level=True)
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: the page is not tested"
-)
 
 TOKENS = """
 vera viewer a-token-for-the-viewer
@@ -79,10 +74,63 @@ def test_a_schedule_appears_runs_and_shows_its_output_without_reload(
         page.get_by_text("paused", exact=True).wait_for()
         assert client.schedule("every-second")["paused"] is True
         page.get_by_role("button", name="Run now").click()
+        page.locator("#yes").click()
         page.get_by_role("link", name="every-second").click()
         page.get_by_text("completed", exact=True).first.wait_for()
-        page.locator("td a", has_text="every-second").first.click()
+        page.locator("td a", has_text=":").first.click()
         page.locator("pre", has_text="it ran").wait_for()
+    assert page.errors == []
+
+
+def test_a_schedule_is_made_changed_and_filled_on_the_page(
+    browser: Any, scheduler: SchedulerProcess
+) -> None:
+    page = opened(browser, f"{scheduler.url}/#/schedules")
+    page.get_by_role("button", name="New schedule").click()
+    page.locator("#sid").fill("made-here")
+    page.locator("#cron").fill("0 25 * * *")
+    page.locator("#means .bad").wait_for()
+    page.locator("#cron").fill("0 3 * * *")
+    page.locator("#means", has_text="in ").wait_for()
+    page.locator("#kind").select_option("command")
+    page.locator("#what").fill("echo made here")
+    page.locator("#overlap").select_option("queue")
+    page.locator("#editor").get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="made-here").click()
+    with scheduler.client() as client:
+        assert client.schedule("made-here")["cron"] == "0 3 * * *"
+        page.get_by_role("button", name="Edit").click()
+        page.locator("#zone").fill("Europe/Berlin")
+        page.locator("#editor").get_by_role("button", name="Save").click()
+        page.locator("dd", has_text="Europe/Berlin").wait_for()
+        assert client.schedule("made-here")["job"]["payload"] == {"argv": '["echo","made","here"]'}
+        page.get_by_role("button", name="Backfill").click()
+        page.locator("#from").fill("2024-03-01T00:00")
+        page.locator("#until").fill("2024-03-03T00:00")
+        page.get_by_role("button", name="Make them").click()
+        page.get_by_text("2 made, 0 were there, 0 skipped").wait_for()
+        page.get_by_role("link", name="Schedules").click()
+        page.get_by_role("link", name="Calendar").click()
+        page.locator(".days").get_by_role("link", name="made-here").first.wait_for()
+        client.delete_schedule("made-here")
+    assert [one for one in page.errors if "422" not in one and "400" not in one] == []
+
+
+def test_what_is_marked_stays_and_filters_find(browser: Any, scheduler: SchedulerProcess) -> None:
+    with scheduler.client() as client:
+        for name in ("findable", "other"):
+            client.submit_job(name=name, kind="command", payload={"command": "echo x"})
+    page = opened(browser, f"{scheduler.url}/#/jobs")
+    page.locator("[name=name]").fill("findable")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_role("link", name="findable").wait_for()
+    page.get_by_role("link", name="other").wait_for(state="detached")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('main h1'))")
+    with page.expect_response("**/overview"):
+        pass
+    with page.expect_response("**/overview"):
+        pass
+    assert page.evaluate("String(getSelection())") == "Jobs"
     assert page.errors == []
 
 
@@ -101,7 +149,7 @@ def test_text_from_jobs_is_never_markup(browser: Any, scheduler: SchedulerProces
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["", "schedules", "jobs", "workers", "letters"])
+@pytest.mark.parametrize("view", ["", "schedules", "calendar", "jobs", "workers", "letters"])
 def test_every_view_fits_a_phone_in_both_themes(
     browser: Any, scheduler: SchedulerProcess, view: str, scheme: str
 ) -> None:
@@ -187,7 +235,7 @@ def test_roles_decide_what_can_be_done(browser: Any, tmp_path: Path) -> None:
             client.create_schedule(
                 id="guarded", cron="@daily", job={"payload": {"url": "http://127.0.0.1:1/"}}
             )
-        for token, buttons in (("a-token-for-the-viewer", 0), ("a-token-for-the-operator", 2)):
+        for token, buttons in (("a-token-for-the-viewer", 0), ("a-token-for-the-operator", 3)):
             page = opened(browser, f"{scheduler.url}/#/schedules")
             page.locator("#token").fill(token)
             page.get_by_role("button", name="Go on").click()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from hyperscale.cli.app import app
 from hyperscale.cli.dev_cluster import ELECTION, WORKER, Plan, make_credentials
 from hyperscale.cli.dev_nodes import DevNode
 from hyperscale.config.sections import Reading, Sources
+from hyperscale.nodes.gate.settings import SECTIONS as GATE_SECTIONS
+from hyperscale.nodes.gate.settings import GateSettings, gate_settings
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER_SECTIONS
 from hyperscale.nodes.manager.settings import ManagerSettings, manager_settings
 from hyperscale.nodes.member.metrics_page import LIVE, READY, STARTUP
@@ -25,6 +28,11 @@ from hyperscale.nodes.worker.settings import WorkerSettings, sections, worker_se
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 ROLES = ("manager", "worker")
+ALL_ROLES = (*ROLES, "gate")
+FILES = {"gate": "gates/gate.yaml"}
+SECTIONS = {"manager": MANAGER_SECTIONS, "worker": sections(), "gate": GATE_SECTIONS}
+CHECKS = {"manager": manager_settings, "worker": worker_settings, "gate": gate_settings}
+AnySettings = ManagerSettings | WorkerSettings | GateSettings
 
 
 def options_of(command: str) -> set[str]:
@@ -33,7 +41,7 @@ def options_of(command: str) -> set[str]:
 
 
 def reading(role: str, flags: dict[str, object], environ: dict[str, str]) -> Reading:
-    return Reading(Sources(flags, environ), MANAGER_SECTIONS if role == "manager" else sections())
+    return Reading(Sources(flags, environ), SECTIONS[role])
 
 
 def certificates(folder: Path, role: str, name: str) -> dict[str, object]:
@@ -47,10 +55,8 @@ def certificates(folder: Path, role: str, name: str) -> dict[str, object]:
     return given
 
 
-def settings(
-    role: str, flags: dict[str, object], environ: dict[str, str]
-) -> ManagerSettings | WorkerSettings:
-    check = manager_settings if role == "manager" else worker_settings
+def settings(role: str, flags: dict[str, object], environ: dict[str, str]) -> AnySettings:
+    check: Callable[[Reading], AnySettings] = CHECKS[role]  # type: ignore[assignment]
     return check(reading(role, flags, environ))
 
 
@@ -62,7 +68,9 @@ def documents(name: str) -> list[dict[str, Any]]:
 
 
 def pod(role: str) -> dict[str, Any]:
-    found: dict[str, Any] = documents(f"{role}s.yaml")[0]["spec"]["template"]["spec"]
+    found: dict[str, Any] = documents(FILES.get(role, f"{role}s.yaml"))[0]["spec"]["template"][
+        "spec"
+    ]
     return found
 
 
@@ -100,7 +108,7 @@ def test_a_pod_makes_its_certificate_for_the_cluster_it_joins(role: str) -> None
     assert f"{role}:$POD_NAME" in made[1]
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ALL_ROLES)
 def test_probes_ask_for_pages_there_are(role: str) -> None:
     (container,) = pod(role)["containers"]
     ports = {port.get("name"): port["containerPort"] for port in container["ports"]}
@@ -119,9 +127,9 @@ def test_probes_ask_for_pages_there_are(role: str) -> None:
     assert {(PORT_DEFAULT, "TCP"), (PORT_DEFAULT, "UDP")} <= set(named)
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ALL_ROLES)
 def test_what_is_mounted_is_there_and_what_is_used_is_mounted(role: str) -> None:
-    spec, (workload, *_) = pod(role), documents(f"{role}s.yaml")
+    spec, (workload, *_) = pod(role), documents(FILES.get(role, f"{role}s.yaml"))
     volumes = {volume["name"] for volume in spec["volumes"]}
     claims = workload["spec"].get("volumeClaimTemplates", [])
     volumes |= {claim["metadata"]["name"] for claim in claims}
@@ -157,6 +165,25 @@ def test_voters_seeds_and_the_service_are_those_that_run() -> None:
     assert set(kustomization["resources"]) == found - {"kustomization.yaml"}
 
 
+def test_a_gate_is_started_with_what_its_datacenter_says(tmp_path: Path) -> None:
+    (kustomization,) = documents("gates/kustomization.yaml")
+    (generated,) = kustomization["configMapGenerator"]
+    (container,) = pod("gate")["containers"]
+    assert container["envFrom"] == [{"configMapRef": {"name": generated["name"]}}]
+    environ = dict(literal.split("=", 1) for literal in generated["literals"])
+    given = flags_of("gate")
+    assert {f"--{name}" for name in given} <= options_of("gate")
+    flags: dict[str, object] = {name.replace("-", "_"): value for name, value in given.items()}
+    read = settings("gate", flags | certificates(tmp_path, "gate", "g1"), environ)
+    assert isinstance(read, GateSettings)
+    assert (read.node.id, read.gates) == ("g1", ("g1", "g2", "g3"))
+    assert list(read.datacenters) == ["eu", "us", "ap"]
+    assert len(read.node.seeds) == 3
+    assert read.node.advertise == ("203.0.113.1", PORT_DEFAULT)
+    gate, service = documents("gates/gate.yaml")
+    assert service["spec"]["selector"] == gate["spec"]["selector"]["matchLabels"]
+
+
 # -- systemd -------------------------------------------------------------------------------------
 
 
@@ -164,7 +191,7 @@ def unit_of(role: str) -> str:
     return (DEPLOY / "systemd" / f"hyperscale-{role}.service").read_text()
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ALL_ROLES)
 def test_variables_of_a_unit_can_be_read(role: str, tmp_path: Path) -> None:
     lines = (DEPLOY / "systemd" / f"{role}.env").read_text().splitlines()
     environ = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
@@ -186,7 +213,7 @@ def test_whoever_stops_a_worker_waits_for_its_drain(tmp_path: Path) -> None:
         assert seconds > read.drain_s
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ALL_ROLES)
 def test_systemd_understands_the_unit(role: str, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze comes with systemd only")

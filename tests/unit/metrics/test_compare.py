@@ -269,3 +269,19 @@ def test_holm_accepts_fewer_of_many():
     assert noise.holm([0.004], 0.01) == [True]
     assert noise.holm([0.004, 0.5, 0.5, 0.5], 0.01) == [False] * 4
     assert noise.holm([0.5, 0.001, 0.004], 0.01) == [False, True, True]
+
+
+def test_the_largest_of_a_few_requests_is_no_percentile() -> None:
+    def few(slowest_s: float) -> Results:
+        aggregate = WorkflowAggregate("Shop", ("home",))
+        values = np.array([0.002] * 19 + [slowest_s])
+        told = RequestDelta(RequestKey("home"), count=20, service=summarise(values))
+        aggregate.apply(0, Delta(seq=1, requests=[told]), 0.9)
+        aggregate.advance(1)
+        return Results(workflows=[aggregate.freeze()])
+
+    comparison = compare(few(0.002), few(0.05))
+    assert comparison.verdict == "same"
+    metrics = {change.metric for scope in comparison.compared for change in scope.changes}
+    assert "p99" not in metrics
+    assert "p95" in metrics

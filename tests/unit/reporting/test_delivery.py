@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_lost_from_the_oldest_on_and_counted(
     memory.fails_to_connect = None
     (error,) = made.finish()
     assert memory.kept == list(range(990, 1_000))
-    assert error.message.startswith("9,900 of 10,000 points did not reach memory://")
+    assert error.message == "9,900 of 10,000 points did not reach memory://: refused"
 
 
 def test_one_that_stays_away_is_given_up_at_the_end(memory: Memory) -> None:

@@ -142,6 +142,9 @@ class OriginPool(Generic[C]):
             )
         return route
 
+    async def start(self) -> None:
+        """There is nothing to have before the clock starts."""
+
     async def prepare(self, url: URL) -> None:
         """Resolve a URL's host before the clock starts."""
         target = self.builder.target(url)

@@ -36,4 +36,11 @@ def mismatch(mine: Probe, theirs: Probe | ProbeAnswer) -> str | None:
         return f"expected cluster '{mine.cluster_id}', received '{theirs.cluster_id}'"
     if theirs.environment_id != mine.environment_id:
         return f"expected environment '{mine.environment_id}', received '{theirs.environment_id}'"
+    if are_apart(mine.node.role, theirs.node.role):
+        return f"a {theirs.node.role} is no member beside a {mine.node.role}: gates have gates"
     return None
+
+
+def are_apart(one: str, other: str) -> bool:
+    """Gates are members among themselves: a datacenter has members of its own, and is probed."""
+    return (one == "gate") != (other == "gate")

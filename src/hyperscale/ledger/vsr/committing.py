@@ -38,6 +38,7 @@ class Committing(ReplicaCore):
             self._effects.append(Committed(entry))
             if entry.members:
                 self._end_epoch(now, entry)
+            self.is_over = self.is_over or entry.closes
 
     # -- state transfer, recovery ------------------------------------------------------------------
 

@@ -12,25 +12,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from hyperscale.errors import HyperscaleError
+from hyperscale.ledger.checkpoints import Policy
 from hyperscale.ledger.vsr.core import Committed, Save, Send
+from hyperscale.ledger.vsr.images import Images, OnDisk
 from hyperscale.ledger.vsr.messages import (
+    Adopted,
     Bundle,
+    Buried,
     Entry,
     Item,
     OfGroup,
     Opened,
     decode_bundle,
-    decode_record,
     encode,
 )
 from hyperscale.ledger.vsr.replica import NotPrimary
-from hyperscale.ledger.vsr.replica_set import Beat, Created, NodeEffect, OfReplica, ReplicaSet
+from hyperscale.ledger.vsr.replica_set import (
+    Beat,
+    Bury,
+    Created,
+    NodeEffect,
+    OfReplica,
+    ReplicaSet,
+)
 from hyperscale.ledger.vsr.settings import VsrSettings
-from hyperscale.ledger.vsr.state import ReplicaState
-from hyperscale.ledger.wal import Record, WalSettings, WriteAheadLog
+from hyperscale.ledger.wal import WalSettings, WriteAheadLog
 from hyperscale.runtime.host import Host
 
 TICKS_IN_A_RETRY = 10
@@ -49,8 +58,12 @@ class Groups:
         settings: VsrSettings,
         send: Callable[[str, bytes], None],
         apply: Callable[[str, Entry], None],
+        closed: Callable[[str], None],
+        images: Images,
     ) -> None:
         self.node = node
+        self._closed = closed
+        self._images = images
         self._host = host
         self._log = log
         self._settings = settings
@@ -72,32 +85,26 @@ class Groups:
         settings: VsrSettings | None = None,
         wal: WalSettings | None = None,
         *,
+        closed: Callable[[str], None] = lambda group: None,
         disk_lost: bool = False,
         node_class: type[ReplicaSet] = ReplicaSet,
+        policy: Policy | None = None,
     ) -> Groups:
-        """`disk_lost`: this node was in groups before, should the disk be empty."""
+        """`disk_lost`: this node was in groups before, should the disk be empty. `closed` is told
+        of groups that are over."""
         settings = settings or VsrSettings()
-        states: dict[str, ReplicaState] = {}
-        forgetful = disk_lost
-
-        def replay(records: Sequence[Record]) -> None:
-            nonlocal forgetful
-            for record in records:
-                match decode_record(record.payload):
-                    case Opened() as opened:
-                        forgetful = opened.forgetful
-                    case OfGroup(group=group) as saved:
-                        state = states.setdefault(group, ReplicaState(saved.members))
-                        state.apply(saved.record)
-
-        log = await WriteAheadLog.open(host, directory, settings=wal, deliver=replay)
+        found = OnDisk(disk_lost)
+        images = Images(host, directory, policy or Policy())
+        log = await images.restore(found, wal)
         if log.last_lsn == 0:
             await log.append(encode(Opened(disk_lost)))
         now = host.clock.now()
-        node = node_class(me, now, settings, host.random, forgetful=forgetful)
-        for group, state in states.items():
+        node = node_class(me, now, settings, host.random, forgetful=found.forgetful)
+        for group, state in found.states.items():
             node.restore(now, group, state)
-        return cls(host, log, node, settings, send, apply)
+        for group, untold in found.over.items():
+            node.restore_over(now, group, untold)
+        return cls(host, log, node, settings, send, apply, closed, images)
 
     # -- what its user asks --------------------------------------------------------------------
 
@@ -111,9 +118,13 @@ class Groups:
         payload: bytes,
         within_s: float,
         members: tuple[str, ...] = (),
+        *,
+        closes: bool = False,
     ) -> int:
-        """Its op number, when it is committed. Raises NotPrimary, Unknown."""
-        op, effects = self.node.submit(self._now(), group, request, payload, members)
+        """Its op number, when it is committed. Raises NotPrimary, Unknown. With `closes` the group
+        is over then."""
+        asked = (group, request, payload, members)
+        op, effects = self.node.submit(self._now(), *asked, closes=closes)
         self._do(effects)
         entry = await self._committed(group, op, within_s)
         if entry.request != request:
@@ -142,11 +153,21 @@ class Groups:
 
     def read(self, group: str) -> tuple[Entry, ...]:
         """Everything that was committed before this call. Raises NotPrimary."""
-        replica = self.node.replicas[group]
-        if not replica.may_read(self._now()):
-            primary = replica.primary
-            raise NotPrimary(primary if primary != replica.me else None)
+        replica = self.node.replicas.get(group)
+        if replica is None or not replica.may_read(self._now()):
+            primary = None if replica is None else replica.primary
+            raise NotPrimary(primary if primary != self.node.me else None)
         return tuple(replica.state.log[: replica.commit])
+
+    def condense(self, group: str, less: Callable[[bytes], bytes]) -> None:
+        """Of everything that is committed, keep less, here and for whoever gets it from here."""
+        applied = self._applied[group]
+        state = self.node.replicas[group].state
+        for entry in applied:
+            payload = less(entry.payload)
+            if payload != entry.payload:
+                state.condense(entry.op, payload)
+        applied[:] = state.log[: len(applied)]
 
     def resign(self, groups: Iterable[str] | None = None) -> None:
         """All of them: before this node stops."""
@@ -166,6 +187,7 @@ class Groups:
             ticking.cancel()
 
     async def close(self) -> None:
+        await self._images.idle()
         await self._log.close()
 
     # -- effects -------------------------------------------------------------------------------
@@ -192,6 +214,8 @@ class Groups:
                 batch = list(self._effects)
                 self._effects.clear()
                 await self._carry_out_batch(batch)
+            # Now what replicas remember is what is on disk.
+            self._images.save_if_due(self._log, self.node)
 
     async def _carry_out_batch(self, batch: list[NodeEffect]) -> None:
         """All that is to be saved is saved together, before anything of the batch is said."""
@@ -203,6 +227,8 @@ class Groups:
             match effect:
                 case OfReplica(group=group, effect=Committed(entry=entry)):
                     self._commit(group, entry)
+                case Bury(record=Buried(group=group)):
+                    self._forget(group)
         numbers = {
             one.group: one.effect.number
             for one in batch
@@ -211,10 +237,12 @@ class Groups:
         for group, number in numbers.items():
             self._do(self.node.saved(self._now(), group, number))
 
-    def _record(self, effect: NodeEffect) -> OfGroup | None:
+    def _record(self, effect: NodeEffect) -> OfGroup | Buried | None:
         match effect:
-            case Created(group=group, record=record):
-                return OfGroup(group, self.node.first_members(group), record)
+            case Bury(record=buried):
+                return buried
+            case Created(group=group, members=members):
+                return OfGroup(group, members, Adopted(0, 0, members, 0, ()))
             case OfReplica(group=group, effect=Save(record=saved)):
                 return OfGroup(group, self.node.first_members(group), saved)
         return None
@@ -232,6 +260,10 @@ class Groups:
         for to in sorted({*items, *beats}):
             beat = beats.get(to, Beat(to))
             self._send(to, encode(Bundle(tuple(items[to]), beat.beat, beat.answer)))
+
+    def _forget(self, group: str) -> None:
+        if self._applied.pop(group, None) is not None:
+            self._closed(group)
 
     def _commit(self, group: str, entry: Entry) -> None:
         self._applied[group].append(entry)

@@ -18,6 +18,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     request: str
     payload: bytes
     members: tuple[str, ...] = ()  # a reconfiguration: the group from the next epoch on
+    closes: bool = False  # the last one: the group is over
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -88,6 +89,14 @@ class EpochStarted(Message, frozen=True, array_like=True):
     """The sender has the whole log of the epoch before."""
 
 
+class Closed(Message, frozen=True, array_like=True):
+    """The last operation of the group is committed, and the sender has put the log away."""
+
+
+class ClosedOk(Message, frozen=True, array_like=True):
+    """The sender has no log of the group, and will not have one."""
+
+
 AnyMessage: TypeAlias = (
     Prepare
     | PrepareOk
@@ -100,6 +109,8 @@ AnyMessage: TypeAlias = (
     | RecoveryResponse
     | StartEpoch
     | EpochStarted
+    | Closed
+    | ClosedOk
 )
 
 
@@ -177,6 +188,25 @@ class OfGroup(msgspec.Struct, frozen=True, array_like=True, tag=True):
     record: Saved
 
 
+class Buried(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The group is over. `untold`: who may still have a log of it; nobody: nor is this needed."""
+
+    group: str
+    untold: tuple[str, ...]
+
+
+class GroupImage(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """All that was saved of one group, in a checkpoint."""
+
+    group: str
+    first_members: tuple[str, ...]
+    epoch: int
+    view: int
+    normal_view: int
+    members: tuple[str, ...]
+    log: tuple[Entry, ...]
+
+
 encode = msgspec.msgpack.Encoder().encode
 decode_bundle = msgspec.msgpack.Decoder(Bundle).decode
-decode_record = msgspec.msgpack.Decoder(Opened | OfGroup).decode
+decode_record = msgspec.msgpack.Decoder(Opened | OfGroup | Buried).decode

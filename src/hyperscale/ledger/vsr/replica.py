@@ -40,18 +40,25 @@ class NotPrimary(Exception):
 
 class Replica(ViewChange):
     def submit(
-        self, now: float, request: str, payload: bytes, members: tuple[str, ...] = ()
+        self,
+        now: float,
+        request: str,
+        payload: bytes,
+        members: tuple[str, ...] = (),
+        *,
+        closes: bool = False,
     ) -> tuple[int, list[Effect]]:
         """The op of the request, old or new; it is done when that op is committed. Raises
-        NotPrimary. With `members` the group is another one from then on."""
+        NotPrimary. With `members` the group is another one from then on; `closes`: it is over."""
         if not self.is_primary:
             raise NotPrimary(self.primary)
         known = self.state.op_of.get(request)
-        if known is None and any(entry.members for entry in self.state.log[self.commit :]):
-            raise NotPrimary(None)  # the epoch ends
+        under_way = self.state.log[self.commit :]
+        if known is None and any(entry.members or entry.closes for entry in under_way):
+            raise NotPrimary(None)  # the epoch ends, or the group
         if known is None:
             known = self.state.op + 1
-            self._save(Appended((Entry(known, request, payload, members),)))
+            self._save(Appended((Entry(known, request, payload, members, closes),)))
             for other in self._others():
                 self._prepare(other)
         return known, self._taken()

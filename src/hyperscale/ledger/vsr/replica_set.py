@@ -14,9 +14,18 @@ from random import Random
 from typing import TypeAlias
 
 from hyperscale.ledger.vsr.contact import BUCKETS, Contact, bucket_of, digest_of
-from hyperscale.ledger.vsr.core import Effect
-from hyperscale.ledger.vsr.messages import Adopted, Bundle, Heartbeat, HeartbeatOk, Item
-from hyperscale.ledger.vsr.replica import Replica
+from hyperscale.ledger.vsr.core import Effect, Send
+from hyperscale.ledger.vsr.graves import Graves
+from hyperscale.ledger.vsr.messages import (
+    Bundle,
+    Buried,
+    Closed,
+    ClosedOk,
+    Heartbeat,
+    HeartbeatOk,
+    Item,
+)
+from hyperscale.ledger.vsr.replica import NotPrimary, Replica
 from hyperscale.ledger.vsr.settings import VsrSettings
 from hyperscale.ledger.vsr.state import ReplicaState
 from hyperscale.ledger.vsr.states import Status
@@ -37,7 +46,7 @@ class Created:
     """To be saved before anything else of this group is."""
 
     group: str
-    record: Adopted
+    members: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,14 @@ class Beat:
     answer: HeartbeatOk | None = None
 
 
-NodeEffect: TypeAlias = OfReplica | Created | Beat
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """To be saved before anything else is said, and told to whoever uses the group."""
+
+    record: Buried
+
+
+NodeEffect: TypeAlias = OfReplica | Created | Beat | Bury
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +106,7 @@ class ReplicaSet:
         self.replicas: dict[str, Replica] = {}
         self._settings = settings
         self._random = random
-        self._forgetful = forgetful
+        self.forgetful = forgetful
         self._bound_until = now + settings.lease_bound_s
         self._beats_at = now
         self._life = random.getrandbits(53)
@@ -102,29 +118,32 @@ class ReplicaSet:
         self._led_with: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self._led_by: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self._active: set[str] = set()
+        self.graves = Graves(settings.under_way_s)
         self._effects: list[NodeEffect] = []
 
     # -- groups ------------------------------------------------------------------------------
 
     def first_members(self, group: str) -> tuple[str, ...]:
-        return self.replicas[group].state.first_members
+        known = self.replicas.get(group)
+        return () if known is None else known.state.first_members
 
     def restore(self, now: float, group: str, state: ReplicaState) -> None:
         """As it was on disk."""
         self._add(now, group, state, Status.NORMAL)
 
     def create(self, now: float, group: str, members: tuple[str, ...]) -> list[NodeEffect]:
-        """`members`: of its first epoch. Nothing happens if it is known."""
-        self._know(now, group, members)
+        """`members`: of its first epoch. Nothing happens if it is known, or over."""
+        if not self.graves.has(now, group):
+            self._know(now, group, members)
         return self._taken()
 
     def _know(self, now: float, group: str, members: tuple[str, ...]) -> Replica:
         known = self.replicas.get(group)
         if known is not None:
             return known
-        if not self._forgetful:
-            self._effects.append(Created(group, Adopted(0, 0, members, 0, ())))
-        status = Status.RECOVERING if self._forgetful else Status.NORMAL
+        if not self.forgetful:
+            self._effects.append(Created(group, members))
+        status = Status.RECOVERING if self.forgetful else Status.NORMAL
         return self._add(now, group, ReplicaState(members), status)
 
     def _add(
@@ -146,20 +165,32 @@ class ReplicaSet:
     # -- the world ---------------------------------------------------------------------------
 
     def submit(
-        self, now: float, group: str, request: str, payload: bytes, members: tuple[str, ...] = ()
+        self,
+        now: float,
+        group: str,
+        request: str,
+        payload: bytes,
+        members: tuple[str, ...] = (),
+        *,
+        closes: bool = False,
     ) -> tuple[int, list[NodeEffect]]:
-        """Raises NotPrimary, KeyError."""
-        op, effects = self.replicas[group].submit(now, request, payload, members)
+        """Raises NotPrimary."""
+        replica = self.replicas.get(group)
+        if replica is None:
+            raise NotPrimary(None)
+        op, effects = replica.submit(now, request, payload, members, closes=closes)
         self._take(now, group, effects)
         return op, self._taken()
 
     def resign(self, now: float, groups: Iterable[str] | None = None) -> list[NodeEffect]:
         for group in list(self.replicas) if groups is None else groups:
-            self._take(now, group, self.replicas[group].resign(now))
+            if group in self.replicas:
+                self._take(now, group, self.replicas[group].resign(now))
         return self._taken()
 
     def saved(self, now: float, group: str, number: int) -> list[NodeEffect]:
-        self._take(now, group, self.replicas[group].saved(now, number))
+        if group in self.replicas:  # else it is over
+            self._take(now, group, self.replicas[group].saved(now, number))
         return self._taken()
 
     def receive(self, now: float, sender: str, bundle: Bundle) -> list[NodeEffect]:
@@ -167,8 +198,15 @@ class ReplicaSet:
         for item in bundle.items:
             self._check_token(sender, item)
         for item in bundle.items:
-            replica = self._know(now, item.group, item.members)
-            self._take(now, item.group, replica.receive(now, sender, item.message))
+            if isinstance(item.message, ClosedOk):
+                self._told(now, item.group, sender)
+            elif isinstance(item.message, Closed):
+                self._closed(now, sender, item.group)
+            elif self.graves.has(now, item.group):
+                self._say(sender, item.group, Closed(0, 0))
+            else:
+                replica = self._know(now, item.group, item.members)
+                self._take(now, item.group, replica.receive(now, sender, item.message))
         if bundle.beat is not None:
             answer = self.contact(sender).answer(now, bundle.beat, self._follows[sender])
             self._effects.append(Beat(sender, answer=answer))
@@ -197,7 +235,11 @@ class ReplicaSet:
                 self._effects.append(Beat(peer, self.contact(peer).beat(now, self._leads[peer])))
                 if not self.is_there(peer, now):
                     self._absent.add(peer)
+                else:
+                    for group in self.graves.to_tell(peer):
+                        self._say(peer, group, Closed(0, 0))
             self._listen(now)
+            self.graves.tidy(now)
         for group in sorted(self._active):
             self._take(now, group, self.replicas[group].tick(now))
         return self._taken()
@@ -216,6 +258,45 @@ class ReplicaSet:
     def is_there(self, peer: str, now: float) -> bool:
         return now < self.contact(peer).answered_at + self._settings.lease_s
 
+    def remembers(self, group: str) -> bool:
+        """Anything that was said in it; what comes late may begin a group anew, without a log."""
+        known = self.replicas.get(group)
+        return group in self.graves.untold or (known is not None and known.state.op > 0)
+
+    # -- groups that are over ----------------------------------------------------------------
+
+    def _bury(self, now: float, group: str, replica: Replica) -> None:
+        """Everybody who may have a log of it must hear that it is over before it is forgotten."""
+        untold = replica.state.everybody - {self.me}
+        self._enter(group, _Role())
+        for known in (self.replicas, self._roles):
+            del known[group]
+        self._active.discard(group)
+        self._effects.append(Bury(Buried(group, tuple(sorted(untold)))))
+        self.restore_over(now, group, untold)
+        for other in sorted(untold):
+            self._say(other, group, Closed(0, 0))
+
+    def restore_over(self, now: float, group: str, untold: Iterable[str]) -> None:
+        for other in untold:
+            self.contact(other)  # so that it is told when it is there
+        self.graves.add(now, group, untold)
+
+    def _closed(self, now: float, sender: str, group: str) -> None:
+        if group in self.replicas:
+            self._bury(now, group, self.replicas[group])
+        elif group not in self.graves.untold:
+            self.graves.add(now, group, ())
+        self._say(sender, group, ClosedOk(0, 0))
+        self._told(now, group, sender)
+
+    def _told(self, now: float, group: str, other: str) -> None:
+        if self.graves.told(now, group, other):
+            self._effects.append(Bury(Buried(group, ())))
+
+    def _say(self, to: str, group: str, message: Closed | ClosedOk) -> None:
+        self._effects.append(OfReplica(group, Send(to, message)))
+
     # -- who is what -------------------------------------------------------------------------
 
     def _take(self, now: float, group: str, effects: list[Effect]) -> None:
@@ -224,6 +305,9 @@ class ReplicaSet:
 
     def _changed(self, now: float, group: str) -> None:
         replica = self.replicas[group]
+        if replica.is_over:
+            self._bury(now, group, replica)
+            return
         role = self._role(group, replica)
         if role != self._roles.get(group):
             self._enter(group, role)

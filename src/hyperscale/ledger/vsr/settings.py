@@ -19,6 +19,11 @@ class VsrSettings:
     batch_entries_max: int = 1_000
 
     @property
+    def under_way_s(self) -> float:
+        """Longer than a message is under way, or stands in a queue."""
+        return 10 * self.lease_s
+
+    @property
     def lease_held_s(self) -> float:
         """How long the primary counts on it."""
         return self.lease_s * (1 - self.drift)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from hyperscale.cluster.invariants import invariant
-from hyperscale.ledger.vsr.messages import Adopted, Appended, Entry, Promised, Saved
+from hyperscale.ledger.vsr.messages import Adopted, Appended, Entry, GroupImage, Promised, Saved
 
 
 class ReplicaState:
@@ -20,6 +22,28 @@ class ReplicaState:
         self.normal_view = 0  # the last view whose log this is
         self.log: list[Entry] = []
         self.op_of: dict[str, int] = {}  # by request
+
+    @classmethod
+    def of(cls, image: GroupImage) -> ReplicaState:
+        state = cls(image.first_members)
+        state.epoch, state.view, state.members = image.epoch, image.view, image.members
+        state.normal_view = image.normal_view
+        state._extend(image.log)
+        return state
+
+    def image(self, group: str) -> GroupImage:
+        log = tuple(self.log)
+        told = (self.epoch, self.view, self.normal_view, self.members, log)
+        return GroupImage(group, self.first_members, *told)
+
+    def condense(self, op: int, payload: bytes) -> None:
+        """Less to keep of an operation of which everybody was told."""
+        self.log[op - 1] = msgspec.structs.replace(self.log[op - 1], payload=payload)
+
+    @property
+    def everybody(self) -> set[str]:
+        """Who was ever in the group."""
+        return {*self.first_members}.union(*(entry.members for entry in self.log))
 
     @property
     def op(self) -> int:

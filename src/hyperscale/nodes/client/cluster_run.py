@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from time import perf_counter
 from typing import Literal
@@ -24,10 +24,12 @@ from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.client.scaling import new_rates, new_totals
 from hyperscale.nodes.client.settings import ClusterSettings
 from hyperscale.nodes.client.submission import Submission, Where, new_job_id, prepare
-from hyperscale.nodes.protocol.jobs import JobAck, Policy
+from hyperscale.nodes.protocol.jobs import JobAck, Policy, WorkerView
 from hyperscale.runtime.host import Host, Task
 from hyperscale.runtime.real import RealHost
 from hyperscale.workload.plan import Overrides, TestPlan
+
+WORKERS_WITHIN_S = 3.0
 
 
 class ClusterRun:
@@ -211,6 +213,16 @@ class ClusterRun:
         if self._stopping and results.state in ("running", "paused"):
             results.state = "stopping"
         return results
+
+    async def look_at_workers(self) -> Sequence[WorkerView]:
+        """Those that work for the job now; none where nobody tells of them, as through a gate."""
+        view = self._picture.view
+        if self._cluster is None or view is None or view.datacenters:
+            return ()
+        try:
+            return (await self._cluster.workers(self.job_id, WORKERS_WITHIN_S)).workers
+        except HyperscaleError:
+            return ()
 
     # -- levers ------------------------------------------------------------------------------
 

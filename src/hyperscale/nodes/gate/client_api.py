@@ -84,6 +84,7 @@ class GateApi:
         self._owner = owner
         self._router = router
         self._views = JobViewer(host.clock, owner)
+        ledger.on_forgotten.append(self._views.forget)
         self._access = Access(settings.jobs_of_others, settings.node.credentials is not None)
         self.answers = Counter({"accepted": 0, "repeated": 0, "refused": 0})
 
@@ -102,6 +103,9 @@ class GateApi:
     async def _elsewhere(self, call: Call, ask: Any, job_id: str) -> Peer:
         """The owner of the job. Raises Refused."""
         self._node.check_started(call)
+        if self._ledger.is_being_forgotten(job_id) and isinstance(ask, SubmitJob):
+            why = f"job {job_id}, which had the same key, is over and about to be forgotten"
+            raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
         if self._ledger.is_unheard_of(job_id) and not isinstance(ask, SubmitJob):
             return await self._who_knows(call, ask, job_id)
         owner = self._ledger.owner(job_id)

@@ -13,6 +13,7 @@ from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.datacenters_api import DatacentersApi
 from hyperscale.nodes.gate.ledger import LEDGER, Ledger
 from hyperscale.nodes.gate.owner import Owner
+from hyperscale.nodes.gate.retention import Retention
 from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
 from hyperscale.nodes.member.node import Node
@@ -58,6 +59,7 @@ class Gate:
             self.log,
             self.datacenters,
         )
+        self.retention = Retention(host, settings, self.ledger)
         self.api = self.api_class(host, settings, self.node, self.ledger, self.owner, self.router)
         self.node.answer(self.api.handlers())
         self.node.answer(DatacentersApi(self.node, self.datacenters, self.router).handlers())
@@ -73,6 +75,7 @@ class Gate:
             self._clusters[name] = self._cluster(name, addresses)
         self.node.spawn_vital("probe datacenters", self.datacenters.run())
         self.node.spawn_vital("own jobs", self.owner.run())
+        self.node.spawn_vital("forget jobs", self.retention.run())
 
     def _cluster(self, name: str, addresses: tuple[Address, ...]) -> Cluster:
         endpoint = copy.copy(self.node.endpoint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from hyperscale.cluster.invariants import invariant
 from hyperscale.nodes.gate.events import (
@@ -19,6 +20,7 @@ from hyperscale.nodes.gate.events import (
     Told,
     Withdrawn,
 )
+from hyperscale.nodes.manager.condensing import condensed_body
 from hyperscale.nodes.protocol.jobs import Body
 from hyperscale.nodes.protocol.sealing import UNSEALED, Sealing
 
@@ -35,6 +37,7 @@ class GateJob:
     ends: dict[str, Ended | Lost] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     completed: Completed | None = None
+    over_since: float = 0.0  # by this gate's own clock
     sealing: Sealing = UNSEALED
     _body: Body | None = None
 
@@ -83,7 +86,7 @@ class GateJob:
         actions = [command.steer.action for command in self.commands]
         return next((one for one in reversed(actions) if one in ("cancel", "stop")), "")
 
-    def apply(self, event: AnyEvent) -> None:
+    def apply(self, now: float, event: AnyEvent) -> None:
         match event:
             case Commanded():
                 self.commands.append(event)
@@ -104,9 +107,33 @@ class GateJob:
                 self.withdrawn.add(name)
             case Completed():
                 invariant(not self.running_in, "a job is complete when it is over everywhere")
-                self.completed = self.completed or event
+                if self.completed is None:
+                    self.completed, self.over_since = event, now
+                    self._condense()
             case Created():
                 pass
+
+    def _condense(self) -> None:
+        """The numbers of all datacenters are in its results by now, and nobody runs it any more."""
+        created = condensed(self.submitted)
+        assert isinstance(created, Created)
+        self.submitted, self._body = created, None
+        for name, end in self.ends.items():
+            less = condensed(end)
+            assert isinstance(less, Ended | Lost)
+            self.ends[name] = less
+
+
+def condensed(event: AnyEvent) -> AnyEvent:
+    """What a listing or a watcher is told of a job that is over."""
+    match event:
+        case Created(body=body):
+            return replace(event, body=condensed_body(body) if body else b"")
+        case Ended():
+            return replace(event, results=b"", states={})
+        case Lost():
+            return replace(event, states={})
+    return event
 
 
 class GateJobs:
@@ -121,9 +148,13 @@ class GateJobs:
             self._unsettled[job_id] = job
         invariant(job_id in self._jobs, "the first event of a job creates it")
         job = self._jobs[job_id]
-        job.apply(event)
+        job.apply(now, event)
         if job.is_over and not job.to_withdraw:
             self._unsettled.pop(job_id, None)
+
+    def forget(self, job_id: str) -> None:
+        self._jobs.pop(job_id, None)
+        self._unsettled.pop(job_id, None)
 
     def job(self, job_id: str) -> GateJob | None:
         return self._jobs.get(job_id)

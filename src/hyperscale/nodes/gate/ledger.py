@@ -7,12 +7,13 @@ alone: whichever gates are alive, a job that is submitted twice meets itself.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from hyperscale.cluster.placement.rendezvous import rank
 from hyperscale.ledger.vsr import Entry, Groups, NotPrimary, Unknown, VsrSettings
 from hyperscale.nodes.gate import events
-from hyperscale.nodes.gate.events import AnyEvent, request_of
-from hyperscale.nodes.gate.jobs import GateJobs
+from hyperscale.nodes.gate.events import AnyEvent, Completed, request_of
+from hyperscale.nodes.gate.jobs import GateJobs, condensed
 from hyperscale.nodes.member.node import Node
 from hyperscale.nodes.protocol import Fields
 from hyperscale.nodes.protocol.sealing import Sealing
@@ -23,6 +24,7 @@ from hyperscale.wire.peer import Peer
 from hyperscale.wire.serving import Call
 
 GROUP_GATES = 3
+FORGOTTEN = "forgotten"
 BUNDLE_BYTES_MAX = 48 << 20
 
 
@@ -36,6 +38,10 @@ LEDGER = Registry()
 LEDGER.add(
     LedgerBundle, kind="ledger.bundle", priority=Priority.CRITICAL, max_bytes=BUNDLE_BYTES_MAX
 )
+
+
+def _less(payload: bytes) -> bytes:
+    return events.encode(condensed(events.decode(payload))) if payload else payload
 
 
 def job_id_of(key: str) -> str:
@@ -59,6 +65,7 @@ class Ledger:
         self._gates = gates
         self._settings = settings
         self._commit_s = commit_s
+        self.on_forgotten: list[Callable[[str], None]] = []
         self._peers: dict[str, Peer] = {}
         self._connecting: set[str] = set()
         self._groups: Groups
@@ -66,7 +73,8 @@ class Ledger:
 
     async def open(self) -> None:
         self._groups = await Groups.open(
-            self._host, "ledger", self.me, self._send, self._applied, self._settings
+            *(self._host, "ledger", self.me, self._send, self._applied, self._settings),
+            closed=self._closed,
         )
         self._node.spawn_vital("ledger", self._groups.run())
 
@@ -132,7 +140,27 @@ class Ledger:
 
     def _applied(self, job_id: str, entry: Entry) -> None:
         if entry.payload:
-            self.jobs.apply(self._host.clock.now(), job_id, events.decode(entry.payload))
+            event = events.decode(entry.payload)
+            self.jobs.apply(self._host.clock.now(), job_id, event)
+            if isinstance(event, Completed):
+                self._groups.condense(job_id, _less)
+
+    # -- jobs that are over --------------------------------------------------------------------
+
+    async def forget(self, job_id: str) -> None:
+        """Returns when it is committed that the group is over. Raises NotPrimary, Unknown."""
+        await self._groups.append(job_id, FORGOTTEN, b"", self._commit_s, closes=True)
+
+    def is_being_forgotten(self, job_id: str) -> bool:
+        return self._groups.node.graves.has(self._host.clock.now(), job_id)
+
+    def owned_groups(self) -> list[str]:
+        return [job_id for job_id in self._groups.node.replicas if self.owns(job_id)]
+
+    def _closed(self, job_id: str) -> None:
+        self.jobs.forget(job_id)
+        for forgotten in self.on_forgotten:
+            forgotten(job_id)
 
     # -- other gates ---------------------------------------------------------------------------
 

@@ -53,6 +53,12 @@ class GateSettings:
     """A datacenter that is not ready to begin after this is given up, and the others begin. A
     prepared worker waits for a minute longer."""
 
+    completed_kept_s: float = 300.0
+    failed_kept_s: float = 3600.0
+    key_kept_s: float = 300.0
+    """After its end a job is remembered for one of the first two, by how it ended, but never for
+    less than the third: while it is known, a submission that is repeated finds it."""
+
     jobs_of_others: str = "read"
     """What a client may do with the job of another client: "steer" it, "read" of it, or "none"."""
 
@@ -66,7 +72,7 @@ class GateSettings:
             )
         if not self.datacenters:
             raise BadInput(f"{self.node.id} knows no datacenter", "--datacenter eu=10.0.0.1:7000")
-        for name in ("window_s", "commit_s", "datacenter_lost_s", "totals_s", "begin_within_s"):
+        for name in numbers_of(GateSettings):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above zero")
 

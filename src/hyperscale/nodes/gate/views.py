@@ -23,6 +23,9 @@ class JobViewer:
         self._owner = owner
         self._endings = Endings()
 
+    def forget(self, job_id: str) -> None:
+        self._endings.forget(job_id)
+
     def of(self, job: GateJob) -> JobView:
         owned, done = self._owner.owned(job.job_id), job.completed
         ending = self._endings.of(job.job_id, done.results if done is not None else None)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from hyperscale.cluster.discovery import Probe, ProbeAnswer
+from hyperscale.cluster.discovery.messages import are_apart, mismatch
 from hyperscale.cluster.identity import Node as Member
 from hyperscale.cluster.membership import Change, Changed, Heartbeat
 from hyperscale.cluster.overload import (
@@ -31,7 +32,7 @@ from hyperscale.nodes.member.admission import NodeAdmission
 from hyperscale.nodes.member.bootstrap import PROBES, Bootstrap
 from hyperscale.nodes.member.certificate_files import CertificateFiles
 from hyperscale.nodes.member.election_shell import ElectionShell
-from hyperscale.nodes.member.exchanges import EXCHANGES, ExchangeService, Said
+from hyperscale.nodes.member.exchanges import EXCHANGES, Answered, ExchangeService, Said
 from hyperscale.nodes.member.incarnation_file import IncarnationFile
 from hyperscale.nodes.member.membership_shell import MembershipShell
 from hyperscale.nodes.member.metrics_page import NodePages
@@ -273,7 +274,7 @@ class Node:
             AskMembers: self._on_members,
             AskStatus: self._on_status,
             Probe: self._on_probe,
-            Said: self._exchanges.said,
+            Said: self._on_said,
         }
         return Endpoint(
             self._host,
@@ -320,6 +321,12 @@ class Node:
         self._asked(call, ask.correlation_id)
         return report.status(self, self._host)
 
+    async def _on_said(self, call: Call, message: Said) -> Answered:
+        if are_apart(self.settings.role, call.peer.role):
+            why = f"a {call.peer.role} is no member beside a {self.settings.role}"
+            raise Refused(call.kind.name, why)
+        return await self._exchanges.said(call, message)
+
     def _on_probe(self, call: Call, probe: Probe) -> ProbeAnswer:
         if self.bootstrap is not None:
             answer: ProbeAnswer = self.bootstrap.handlers[Probe](call, probe)
@@ -327,6 +334,9 @@ class Node:
         self.check_started(call)
         if probe.node.node_id != call.peer.node_id:
             raise Refused(call.kind.name, f"{call.peer.node_id} probes under another name")
+        me = Probe(self.settings.cluster, self.settings.env, self.membership.me)
+        if (problem := mismatch(me, probe)) is not None:
+            raise Refused(call.kind.name, problem, code=Reason.WRONG_CLUSTER)
         return ProbeAnswer(self.settings.cluster, self.settings.env, self.membership.me)
 
     def _greeted(self, connection: Connection) -> None:

@@ -136,6 +136,8 @@ class AttemptView(BaseModel):
     failure: Failure | None
     error: str
     exit_code: int | None
+    has_results: bool
+    """Of a load test: `GET /api/v1/jobs/{id}/results`."""
 
     @classmethod
     def of(cls, attempt: Attempt) -> AttemptView:
@@ -155,6 +157,7 @@ class AttemptView(BaseModel):
             failure=attempt.failure,
             error=attempt.error,
             exit_code=attempt.exit_code,
+            has_results=attempt.measured,
         )
 
 

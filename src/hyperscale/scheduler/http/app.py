@@ -22,7 +22,7 @@ from hyperscale.scheduler.telemetry.metrics import Metrics, QueueGauges
 PAGE: Final = Path(__file__).parent / "page"
 _FILES: Final = {
     "/": "index.html",
-    **{f"/{name}": name for name in ("app.css", "app.js", "parts.js")},
+    **{f"/{name}": name for name in ("app.css", "app.js", "parts.js", "schedules.js")},
 }
 
 

@@ -57,10 +57,8 @@ PROBES: Final = ProbeSettings(
     witness_s=3.0,
 )
 BEGIN_WITHIN_S: Final = 20.0
-TOTALS_S: Final = 1.0
-# Worlds in which nothing else is wrong than a line now and then.
-LINES_ALONE_SHARE: Final = 0.25
 LINES_ALONE_S: Final = 60.0
+TOTALS_S: Final = 1.0
 LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
@@ -73,6 +71,9 @@ class GatesScenario(Scenario):
     summary = "gates and three datacenters: every job has one end with true numbers"
     nodes_default = 3  # gates
     planted_bugs = PLANTED_BUGS
+    lines_alone_share = 0.25
+    """Worlds in which nothing else is wrong than a line now and then."""
+
     faults = (*ORDINARY_FAULTS, *TRANSPORT_FAULTS)
     safety_s = 30.0
     liveness_s = 400.0
@@ -101,7 +102,7 @@ class GatesScenario(Scenario):
 
     async def setup(self, world: World) -> None:
         gates = self.add_nodes(world)
-        lines_alone = world.random_stream("lines alone").random() < LINES_ALONE_SHARE
+        lines_alone = world.random_stream("lines alone").random() < self.lines_alone_share
         if lines_alone:
             world.coverage["lines alone"] += 1
             self.faults, self.safety_s = (), LINES_ALONE_S

@@ -20,6 +20,11 @@ from hyperscale.nodes.gate.ledger import Ledger
 from hyperscale.nodes.gate.owner import OwnedJob, Owner
 from hyperscale.nodes.protocol.jobs import JobUpdate
 
+# They show where nothing else is wrong than a line.
+LINE_BUGS: Final = {
+    "own-line-unsuspected": "LostWithReason",
+    "never-handed-over": "LostToAll",
+}
 PLANTED_BUGS: Final = {
     "ack-before-commit": "HeldBeforeAck",
     "key-is-no-job": "OneJobPerKey",
@@ -27,8 +32,7 @@ PLANTED_BUGS: Final = {
     "cancelled-when-told": "NothingAfterTheEnd",
     "numbers-left-behind": "TrueNumbers",
     "withdrawn-untold": "WithdrawnIsOver",
-    "own-line-unsuspected": "LostWithReason",
-    "never-handed-over": "LostToAll",
+    **LINE_BUGS,
     "first-prepared-begins": "BeginsTogether",
     "told-is-forgotten": "KeepsWhatWasTold",
 }

@@ -15,8 +15,9 @@ from random import Random
 import msgspec
 
 from hyperscale.cluster.invariants import InvariantBroken
+from hyperscale.ledger.checkpoints import Policy
 from hyperscale.ledger.vsr import Entry, Groups, NotPrimary, Unknown, VsrSettings
-from hyperscale.ledger.vsr.messages import decode_bundle
+from hyperscale.ledger.vsr.messages import DoViewChange, decode_bundle
 from hyperscale.ledger.vsr.states import Status
 from hyperscale.ledger.wal import LogFailed, WalSettings
 from hyperscale.runtime.host import Address, Datagrams
@@ -35,6 +36,9 @@ GROUPS = 3
 THINK_S_MAX = 1.0
 READ_S_MAX = 0.2  # often enough to meet a lease that should have ended
 TRY_S = 0.5
+LEAVES = 0.4  # of the primaries that were told to change their group
+SHORT_GROUPS = 6  # they begin and end while everything else happens
+POLICY = Policy(records=60, seconds=5.0)
 GIVE_UP_S = 4.0
 SETTINGS = VsrSettings(
     lease_s=1.0, heartbeat_s=0.25, retry_s=0.2, view_change_s=1.0, batch_entries_max=4
@@ -74,6 +78,8 @@ class VsrScenario(Scenario):
         self.running: dict[str, VsrNode] = {}
         self.born: set[str] = set()
         self.lost_disk: str = ""
+        self.short: dict[str, tuple[str, ...]] = {}
+        self.closed: set[str] = set()  # of these, those whose end was confirmed or seen
         self._acked_at: dict[str, float] = {}
 
     async def setup(self, world: World) -> None:
@@ -91,7 +97,14 @@ class VsrScenario(Scenario):
         await node.run()
 
     async def during(self, world: World) -> None:
-        dice = world.random_stream("operator")
+        dice, leaving = world.random_stream("operator"), world.random_stream("leaving")
+        short_groups = asyncio.create_task(self._short_groups(world))
+        try:
+            await self._operate(world, dice, leaving)
+        finally:
+            short_groups.cancel()
+
+    async def _operate(self, world: World, dice: Random, leaving: Random) -> None:
         while True:
             await asyncio.sleep(dice.expovariate(1 / 4))
             deed = dice.choice(("lose a disk", "reconfigure", "resign", "nothing"))
@@ -99,12 +112,31 @@ class VsrScenario(Scenario):
                 await self._lose_disk(world, dice)
             elif deed == "reconfigure":
                 members = tuple(dice.sample(self.node_names(), GROUP))
-                self._post(world, dice, VsrNode.reconfigure, members)
+                group = self._post(world, dice, VsrNode.reconfigure, members)
+                if leaving.random() < LEAVES:
+                    await asyncio.sleep(leaving.choice((0.0, leaving.uniform(0.0, 0.05))))
+                    self._to_primary(world, group, VsrNode.resign)
             elif deed == "resign":
                 self._post(world, dice, VsrNode.resign)
 
-    def _post(self, world: World, dice: Random, deed: object, *given: object) -> None:
+    async def _short_groups(self, world: World) -> None:
+        """Each is made by one node, used by it, and closed by whoever leads it then."""
+        dice = world.random_stream("short groups")
+        for number in range(SHORT_GROUPS):
+            group = f"k{number}"
+            await asyncio.sleep(dice.uniform(0.5, self.safety_s / SHORT_GROUPS))
+            members = tuple(dice.sample(self.node_names(), GROUP))
+            self.short[group] = members
+            node = self.running.get(members[0])
+            if node is not None and members[0] in world.up():
+                world.loop.post(node.host.process, VsrNode.live_and_close, node, group)
+
+    def _post(self, world: World, dice: Random, deed: object, *given: object) -> str:
         group = dice.choice(sorted(self.first_members()))
+        self._to_primary(world, group, deed, *given)
+        return group
+
+    def _to_primary(self, world: World, group: str, deed: object, *given: object) -> None:
         for name in world.up():
             node = self.running.get(name)
             if node is not None and node.leads(group):
@@ -136,8 +168,16 @@ class VsrScenario(Scenario):
 
     def goal(self, world: World) -> str:
         """A primary answers reads, and an operation was committed after everything healed."""
-        missing = (self._missing(world, group) for group in self.first_members())
+        missing = [self._missing(world, group) for group in self.first_members()]
+        missing += [self._remembered(group) for group in sorted(self.closed)]
         return next(filter(None, missing), "")
+
+    def _remembered(self, group: str) -> str:
+        """What is over is forgotten, everywhere."""
+        for name, node in self.running.items():
+            if node.groups is not None and node.groups.node.remembers(group):
+                return f"{group} is over, and {name} remembers it"
+        return ""
 
     def _missing(self, world: World, group: str) -> str:
         nodes = [one.groups.node.replicas for one in self.running.values() if one.groups]
@@ -189,6 +229,8 @@ class VsrNode:
             self._addresses[peer] = (await self.host.network.resolve(peer, PORT))[0]
         groups = await Groups.open(
             *(self.host, "ledger", name, self._send, self._applied, SETTINGS, WAL),
+            closed=self._closed,
+            policy=POLICY,
             disk_lost=name in scenario.born,
             node_class=planted(scenario.planted_bug),
         )
@@ -214,10 +256,21 @@ class VsrNode:
             await self.host.clock.sleep(0.2)
 
     def leads(self, group: str) -> bool:
-        return self.groups is not None and self.groups.node.replicas[group].is_primary
+        known = None if self.groups is None else self.groups.node.replicas.get(group)
+        return known is not None and known.is_primary
 
     def reconfigure(self, group: str, members: tuple[str, ...]) -> None:
         self.host.tasks.spawn("reconfigure", self._ask_for("reconfigure", group, members))
+
+    def live_and_close(self, group: str) -> None:
+        self.host.tasks.spawn("short group", self._live_and_close(group))
+
+    async def _live_and_close(self, group: str) -> None:
+        for verb in ("append", "append", "read", "close", "append", "read"):
+            if self.groups is not None:  # whoever wants to use it is ready to begin it
+                self.groups.create(group, self._scenario.short[group])
+            await self._ask_for(verb, group)
+            await self.host.clock.sleep(self.host.random.random() * THINK_S_MAX)
 
     def resign(self, group: str) -> None:
         if self.groups is not None:
@@ -279,7 +332,8 @@ class VsrNode:
             else:
                 mark = f"<{packet.request}>".encode()
                 asked = (packet.group, packet.request, mark, TRY_S, packet.members)
-                reply.op = await self.groups.append(*asked)
+                closes = packet.verb == "close"
+                reply.op = await self.groups.append(*asked, closes=closes)
                 reply.answer = []
         except (NotPrimary, Unknown):
             reply.answer = None
@@ -289,9 +343,18 @@ class VsrNode:
         life, op = self.host.generation, entry.op
         self._observe("applied", group=group, life=life, op=op, request=entry.request)
 
+    def _closed(self, group: str) -> None:
+        self._scenario.closed.add(group)
+        self._observe("closed", group=group)
+
     def _send(self, peer: str, body: bytes) -> None:
         for item in decode_bundle(body).items:
-            self._world.coverage[f"vsr {type(item.message).__name__}"] += 1
+            message = item.message
+            self._world.coverage[f"vsr {type(message).__name__}"] += 1
+            if isinstance(message, DoViewChange) and any(
+                entry.members for entry in message.log[message.commit :]
+            ):
+                self._world.coverage["vsr reconfiguration in a view change"] += 1
         self._put(peer, Packet(self.host.name, 0, body))
 
     def _put(self, peer: str, packet: Packet) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperscale.ledger.vsr.contact import Contact
 from hyperscale.ledger.vsr.core import Send
+from hyperscale.ledger.vsr.graves import Graves
 from hyperscale.ledger.vsr.groups import Groups
 from hyperscale.ledger.vsr.messages import (
     DoViewChange,
@@ -30,6 +31,7 @@ PLANTED_BUGS: Final = {
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
     "promise-whatever": "Linearizable",
+    "forget-at-once": "ClosedStays",
 }
 
 
@@ -116,6 +118,14 @@ class PromiseWhatever(ReplicaSet):
         return found
 
 
+class ForgetAtOnce(ReplicaSet):
+    """Forgets a group that is over, and that it was there."""
+
+    def _bury(self, now: float, group: str, replica: Replica) -> None:
+        super()._bury(now, group, replica)
+        self.graves = Graves(0.0)
+
+
 class _Undiscerning(Contact):
     def answer(self, now: float, beat: Heartbeat, digests: Sequence[int]) -> HeartbeatOk:
         return super().answer(now, beat, beat.digests)
@@ -124,6 +134,7 @@ class _Undiscerning(Contact):
 SETS: Final[dict[str, type[ReplicaSet]]] = {
     "leave-within-lease": Impatient,
     "promise-whatever": PromiseWhatever,
+    "forget-at-once": ForgetAtOnce,
 }
 
 

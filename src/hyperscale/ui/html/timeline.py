@@ -92,7 +92,7 @@ def side_by_side(runs: Sequence[tuple[str, WorkflowResult]], index: int) -> Iter
             f"w{place}", axis, lambda at: numbers.clock(at, step), marks, data, words=False
         )
         charts = [_throughput(series, frame, top).render(), _latency(series, frame, points)]
-        yield tag("div", tag("h4", label), charts, heat_map(series, frame))
+        yield tag("div", tag("h4", label), charts, heat_map(series, frame, points))
 
 
 def _point(point: StepPoint) -> Point:
@@ -221,18 +221,18 @@ def _latency(series: Sequence[Point], frame: _Frame, scope: Sequence[Point] = ()
     ).render()
 
 
-def heat_map(series: Sequence[Point], frame: _Frame) -> Html | None:
+def heat_map(series: Sequence[Point], frame: _Frame, scope: Sequence[Point] = ()) -> Html | None:
     """Only the frame: the cells are drawn by the script, from the results."""
-    told = [point.ranges for point in series if point.ranges]
-    if not told:
+    if not any(point.ranges for point in series):
         return None
+    told = [point.ranges for point in (*series, *scope) if point.ranges]
     first = min(ranges[0] for ranges in told)
     last = max(ranges[0] + len(ranges) - 2 for ranges in told)
     y = scale.ranged(first, last)
     chart = frame.chart(
         "heat",
         "Latency heat map",
-        "requests by time and latency; the darker, the more",
+        "requests by time and latency; the stronger, the more",
         f"Latencies lie between {numbers.milliseconds(y.low)} and {numbers.milliseconds(y.high)}.",
         y,
         numbers.milliseconds,

@@ -7,6 +7,8 @@ import os
 import socket
 from typing import Final
 
+import msgspec
+
 from hyperscale.errors import BadInput
 from hyperscale.metrics.results import Results
 from hyperscale.runtime.host import Address
@@ -15,6 +17,7 @@ from hyperscale.ui.live.source import Source
 from hyperscale.ui.web.door import Door
 from hyperscale.ui.web.http import WebServer
 from hyperscale.ui.web.hub import Hub
+from hyperscale.ui.web.patches import Patch
 from hyperscale.ui.web.site import Site
 from hyperscale.ui.web.steering import Command, steer
 from hyperscale.ui.web.view import Watching
@@ -114,6 +117,7 @@ class RunPage:
     async def _stay(self, results: Results) -> None:
         self._watching = Watching()  # of this loop
         self._watching.show(results)
+        self.hub.publish(Patch(set={"files": msgspec.Raw(b"true")}))
         async with RealHost("web", os.devnull) as host:
             await WebServer(host, Site(self._door, self)).start(self._address)
             clock = host.clock

@@ -60,12 +60,12 @@ class Hub:
         try:
             yield _RETRY
             while True:
+                reader.news.clear()  # before looking: what comes while a piece is sent wakes again
                 if reader.behind and self.told:
                     reader.behind = False
                     yield _message(self._whole.patch())
                 while reader.messages:
                     yield reader.messages.pop(0)
-                reader.news.clear()
                 try:
                     async with asyncio.timeout(PING_S):
                         await reader.news.wait()

@@ -14,7 +14,7 @@ from hyperscale.errors import BadInput
 from hyperscale.ui.live.source import Source
 from hyperscale.ui.web.patches import Changes
 from hyperscale.ui.web.steering import decode, steer
-from hyperscale.ui.web.view import PERIOD_S
+from hyperscale.ui.web.view import PERIOD_S, tell_workers
 
 VARIABLE: Final = "HYPERSCALE_WEB_FD"
 """The descriptor of the run's end; no setting, and not for the processes that the run starts."""
@@ -34,6 +34,9 @@ class PipeView:
         self._end.setblocking(False)
         reader, writer = await asyncio.open_unix_connection(sock=self._end, limit=LINE_BYTES_MAX)
         listening = asyncio.create_task(_obey(reader, writer, source))
+        telling = asyncio.create_task(
+            tell_workers(source, lambda patch: writer.write(_line("patch", patch)))
+        )
         changes = Changes()
         try:
             while True:
@@ -50,8 +53,9 @@ class PipeView:
         except ConnectionError:
             return  # nobody reads any more, which `_obey` has noticed
         finally:
-            listening.cancel()
-            await asyncio.wait({listening})
+            for task in (listening, telling):
+                task.cancel()
+            await asyncio.wait({listening, telling})
             writer.close()
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperscale.cluster.discovery import HealthCache, parse_address
+from hyperscale.cluster.discovery import HealthCache, Probe, parse_address
+from hyperscale.cluster.discovery.messages import mismatch
 from hyperscale.cluster.discovery.srv import (
     LookupFailed,
     Service,
@@ -10,7 +11,7 @@ from hyperscale.cluster.discovery.srv import (
     encode_query,
     nameservers,
 )
-from hyperscale.cluster.identity import Endpoint
+from hyperscale.cluster.identity import Endpoint, Node
 
 A, B, C = ("a", 1), ("b", 1), ("c", 1)
 
@@ -161,3 +162,22 @@ def test_what_is_no_dns_name(name: str) -> None:
 def test_name_servers() -> None:
     text = "# comment\nsearch x\nnameserver 10.0.0.53\nnameserver  ::1 # local\nnameserver\noptions"
     assert nameservers(text) == (("10.0.0.53", 53), ("::1", 53))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "may"),
+    [
+        ("gate", "gate", True),
+        ("manager", "manager", True),
+        ("manager", "worker", True),
+        ("manager", "gate", False),
+        ("gate", "manager", False),
+        ("gate", "worker", False),
+    ],
+)
+def test_gates_are_members_among_themselves(mine: str, theirs: str, may: bool) -> None:
+    def probe(role: str) -> Probe:
+        return Probe("shop", "prod", Node("n", 1, role, "eu", ("10.0.0.1", 1), ("10.0.0.1", 1)))
+
+    problem = mismatch(probe(mine), probe(theirs))
+    assert problem is None if may else problem is not None and theirs in problem

@@ -2,8 +2,9 @@
 // says.
 
 import {
-  act, afterAct, ago, badge, buttons, call, el, facts, full, get, known, link, muted, span, table, tight, toast, took,
+  act, afterAct, ago, badge, buttons, call, el, facts, full, get, known, link, muted, pages, span, table, tight, toast, took,
 } from "./parts.js";
+import { calendar, prepare, schedule, schedules } from "./schedules.js";
 
 const EVERY_MS = 2000;
 const main = document.getElementById("main");
@@ -65,7 +66,7 @@ async function overview() {
     el("h2", {}, "Latest failures"),
     table(["Job", "Why", "When", ""], o.failures.map((job) => [
       nameOf(job), job.failure_reason, tight(ago(job.completed_at)),
-      buttons(act("Retry", "POST", `/jobs/${job.id}/retry`))]), "Nothing failed."),
+      buttons(act("Retry", "POST", `/jobs/${job.id}/retry`, { sure: `Run ${job.name} again, as a new job?` }))]), "Nothing failed."),
   ];
 }
 
@@ -91,49 +92,6 @@ function stopped(emergency) {
     act("Let it go on", "DELETE", "/emergency", { right: "administer", sure: "Jobs start again. Go on?" }) ?? "");
 }
 
-async function schedules() {
-  const { schedules: found } = await get("/schedules?limit=1000");
-  return [
-    el("h1", {}, "Schedules"),
-    table(["Schedule", "When", "State", "Next", "Last", "Fired", "Missed", "Skipped", ""], found.map((s) => [
-      link(`#/schedules/${s.id}`, s.name),
-      el("span", {}, el("code", {}, s.cron || "once"), s.timezone === "UTC" ? "" : muted(` ${s.timezone}`)),
-      badge(s.paused ? "paused" : s.next_run ? "active" : "over"),
-      tight(ago(s.next_run)), tight(ago(s.last_tick)), tight(String(s.fired)), tight(String(s.missed)), tight(String(s.skipped)),
-      buttons(...scheduleActs(s))]),
-      "No schedules yet: hyperscale schedule add NAME --cron EXPR --loadtest FILE makes one."),
-  ];
-}
-function scheduleActs(s) {
-  const path = `/schedules/${s.id}`;
-  return [
-    act("Run now", "POST", `${path}/run`),
-    s.paused ? act("Resume", "POST", `${path}/resume`) : act("Pause", "POST", `${path}/pause`),
-  ];
-}
-
-async function schedule(id) {
-  const path = `/schedules/${encodeURIComponent(id)}`;
-  const [s, coming, history] = await Promise.all([
-    get(path), get(`${path}/preview?count=5`), get(`/jobs?schedule_id=${encodeURIComponent(id)}&limit=50`)]);
-  return [
-    el("h1", {}, s.name, " ", badge(s.paused ? "paused" : s.next_run ? "active" : "over")),
-    buttons(...scheduleActs(s),
-      act("Remove", "DELETE", path, { sure: `Remove the schedule ${s.name}? Jobs it made live on.`, then: () => "#/schedules" })),
-    el("h2", {}, "Definition"),
-    facts([
-      ["When", el("code", {}, s.cron || `once at ${s.run_at}`)], ["Time zone", s.timezone], ["Clock changes", s.dst],
-      ["Runs", el("code", {}, `${s.job.kind} ${JSON.stringify(s.job.payload)}`)],
-      ["Missed ticks", s.misfire.policy.replace("_", " ")], ["Overlap", s.overlap.replace("_", " ")],
-      ["Jitter", s.jitter_s ? span(s.jitter_s) : ""], ["Priority", String(s.job.priority)],
-      ["Ticks", `${s.fired} fired, ${s.missed} missed, ${s.skipped} skipped`]]),
-    el("h2", {}, "Coming"),
-    el("ul", {}, coming.runs.map((run) => el("li", {}, full(run)))),
-    el("h2", {}, "Runs"),
-    jobTable(history.jobs, "No run yet."),
-  ];
-}
-
 function jobTable(jobs, empty) {
   return table(["Job", "State", "Due", "Took", "Worker", "Error", ""], jobs.map((job) => [
     nameOf(job), stateOf(job), tight(ago(job.scheduled_at)), tight(took(job.started_at, job.completed_at)),
@@ -142,24 +100,35 @@ function jobTable(jobs, empty) {
 function jobActs(job) {
   const path = `/jobs/${job.id}`;
   return job.completed_at
-    ? [act("Retry", "POST", `${path}/retry`, { then: (made) => `#/jobs/${made.id}` })]
+    ? [act("Retry", "POST", `${path}/retry`, { sure: `Run ${job.name} again, as a new job?`, then: (made) => `#/jobs/${made.id}` })]
     : [act("Cancel", "POST", `${path}/cancel`, { sure: `Cancel the job ${job.name}?` })];
 }
 
 const STATES = ["", "PENDING", "CLAIMED", "EXECUTING", "COMPLETED", "FAILED", "CANCELLED"];
+const FILTERS = [["name", "Name"], ["schedule_id", "Schedule"], ["kind", "Kind"], ["worker", "Worker"], ["tag", "Tag, as key=value"]];
 async function jobs(_, query) {
-  const state = query.get("state") || "";
+  const chosen = Object.fromEntries(["state", ...FILTERS.map(([key]) => key)].map((key) => [key, query.get(key) || ""]).filter(([, value]) => value));
   const cursor = query.get("cursor") || "";
-  const page = await get(`/jobs?limit=50&cursor=${encodeURIComponent(cursor)}${state ? `&state=${state}` : ""}`);
-  const select = el("select", { "data-key": "state" }, STATES.map((one) =>
-    el("option", { value: one, selected: one === state }, one ? one.toLowerCase() : "all states")));
-  select.addEventListener("change", () => { location.hash = select.value ? `#/jobs?state=${select.value}` : "#/jobs"; });
-  const next = page.cursor ? link(`#/jobs?state=${state}&cursor=${encodeURIComponent(page.cursor)}`, "Older") : null;
+  const asked = new URLSearchParams({ ...chosen, limit: "50", cursor });
+  const page = await get(`/jobs?${asked}`);
+  const here = Object.keys(chosen).length ? `#/jobs?${new URLSearchParams(chosen)}` : "#/jobs";
+  const select = el("select", { name: "state", "data-key": "state" }, STATES.map((one) =>
+    el("option", { value: one, selected: one === (chosen.state || "") }, one ? one.toLowerCase() : "all states")));
+  const inputs = FILTERS.map(([key, label]) => el("input", { name: key, placeholder: label, "aria-label": label, value: chosen[key] || "", "data-key": key }));
+  const form = el("form", { class: "filters", role: "search" }, select, inputs, el("button", { class: "quiet", "data-key": "find" }, "Find"),
+    Object.keys(chosen).length ? link("#/jobs", "All jobs") : null);
+  const find = (event) => {
+    event.preventDefault();
+    const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value.trim()));
+    location.hash = said.size ? `#/jobs?${said}` : "#/jobs";
+  };
+  form.addEventListener("submit", find);
+  select.addEventListener("change", find);
   return [
     el("h1", {}, "Jobs"),
-    el("p", { class: "filters" }, el("label", {}, "Show", select), cursor ? link(state ? `#/jobs?state=${state}` : "#/jobs", "Newest") : null),
-    jobTable(page.jobs, "No jobs."),
-    el("p", {}, next ?? ""),
+    form,
+    jobTable(page.jobs, Object.keys(chosen).length ? "No such jobs." : "No jobs."),
+    pages(here, page.cursor, cursor),
   ];
 }
 
@@ -171,9 +140,10 @@ async function job(id) {
   const [j, history] = await Promise.all([get(path), get(`${path}/history`)]);
   const last = history.attempts.at(-1);
   const log = last ? await get(`${path}/logs`).catch(() => null) : null;
+  const measured = history.attempts.some((one) => one.has_results);
   return [
     el("h1", {}, j.name, " ", badge(j.state)),
-    buttons(...jobActs(j)),
+    buttons(...jobActs(j), measured ? el("button", { type: "button", class: "quiet", "data-key": "results", onclick: () => save(j) }, "Save results") : null),
     el("h2", {}, "Job"),
     facts([
       ["Id", el("code", {}, j.id)], ["Schedule", j.schedule_id ? link(`#/schedules/${j.schedule_id}`, j.schedule_id) : ""],
@@ -192,8 +162,17 @@ async function job(id) {
   ];
 }
 
-async function workers() {
-  const { workers: found } = await get("/workers?limit=1000");
+// For `hyperscale report FILE`, which makes the HTML page of it, and `hyperscale compare`.
+async function save(j) {
+  const results = await get(`/jobs/${encodeURIComponent(j.id)}/results`);
+  const address = URL.createObjectURL(new Blob([JSON.stringify(results, null, 2)], { type: "application/json" }));
+  el("a", { href: address, download: `${j.name}-${j.id}.json` }).click();
+  URL.revokeObjectURL(address);
+}
+
+async function workers(_, query) {
+  const cursor = query.get("cursor") || "";
+  const { workers: found, cursor: next } = await get(`/workers?limit=100&cursor=${encodeURIComponent(cursor)}`);
   return [
     el("h1", {}, "Workers"),
     table(["Worker", "State", "Jobs", "Capabilities", "Heard of", "Since", ""], found.map((w) => [
@@ -205,26 +184,29 @@ async function workers() {
         w.state === "DRAINING" ? act("Take back", "DELETE", `/workers/${w.id}/drain`) : null,
         w.state === "UNAVAILABLE" ? act("Forget", "DELETE", `/workers/${w.id}`, { right: "administer" }) : null)]),
       "No worker is there: hyperscale scheduler worker starts one."),
+    pages("#/workers", next, cursor),
   ];
 }
 
-async function letters() {
-  const { letters: found } = await get("/dead-letters?limit=200");
+async function letters(_, query) {
+  const cursor = query.get("cursor") || "";
+  const { letters: found, cursor: next } = await get(`/dead-letters?limit=100&cursor=${encodeURIComponent(cursor)}`);
   return [
     el("h1", {}, "Dead letters"),
     el("p", { class: "muted" }, "Jobs that failed for good. Replay makes a new job of it; drop forgets it."),
     table(["Job", "Why", "When", "Tries", ""], found.map((one) => [
       nameOf(one.job), one.reason, tight(ago(one.at)), tight(String(one.job.retry_count + 1)),
       buttons(
-        act("Replay", "POST", `/dead-letters/${one.id}/replay`),
+        act("Replay", "POST", `/dead-letters/${one.id}/replay`, { sure: `Run ${one.job.name} again, as a new job?` }),
         act("Drop", "DELETE", `/dead-letters/${one.id}`, { sure: `Forget that ${one.job.name} failed?` }))]),
       "None. Nothing has failed for good."),
+    pages("#/letters", next, cursor),
   ];
 }
 
 // ---- drawing
 
-const VIEWS = { "": overview, schedules, jobs, workers, letters };
+const VIEWS = { "": overview, schedules, calendar: () => calendar(), jobs, workers, letters };
 const DETAILS = { schedules: schedule, jobs: job };
 
 function place() {
@@ -239,7 +221,7 @@ async function draw(focus = false) {
   clearTimeout(timer);
   const { name, view, id, query } = place();
   for (const one of document.querySelectorAll("nav a")) {
-    if (one.dataset.view === (name || "overview")) one.setAttribute("aria-current", "page");
+    if (one.dataset.view === (name === "calendar" ? "schedules" : name || "overview")) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
   }
   try {
@@ -247,10 +229,11 @@ async function draw(focus = false) {
     known.overview = o;
     known.rights = o.rights;
     known.now = Date.parse(o.now);
-    const children = await view(id, query);
     if (mine !== drawn) return;
     health(o);
     stopped(o.emergency);
+    const children = await view(id, query);
+    if (mine !== drawn) return;
     replace(children, focus);
     trouble("");
   } catch (error) {
@@ -261,12 +244,19 @@ async function draw(focus = false) {
   if (mine === drawn && !document.hidden) timer = setTimeout(draw, EVERY_MS);
 }
 
+// Somebody chooses, writes, or has marked a text to copy it: what they look at stays.
+function busy(active) {
+  const marked = getSelection();
+  return (main.contains(active) && ["SELECT", "INPUT"].includes(active.tagName))
+    || (marked && !marked.isCollapsed && main.contains(marked.anchorNode));
+}
+
 function replace(children, focus) {
   const active = document.activeElement;
-  if (active && active.tagName === "SELECT" && !focus) return;
+  if (!focus && busy(active)) return;
   const key = active && active.dataset ? active.dataset.key : null;
   const scrolled = main.querySelector("pre")?.scrollTop ?? 0;
-  main.replaceChildren(...children);
+  main.replaceChildren(...children.flat(Infinity));
   const pre = main.querySelector("pre");
   if (pre) pre.scrollTop = scrolled;
   if (focus) main.focus({ preventScroll: true });
@@ -295,6 +285,7 @@ document.getElementById("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = next;
   localStorage.setItem("theme", next);
 });
+prepare();
 afterAct(() => draw());
 addEventListener("hashchange", () => { scrollTo(0, 0); draw(true); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) draw(); });

@@ -62,7 +62,7 @@ export const muted = (text) => el("span", { class: "muted" }, text);
 
 const COLOURS = {
   COMPLETED: "good", AVAILABLE: "good", active: "good", FAILED: "bad", UNAVAILABLE: "bad", LOST: "bad",
-  EXECUTING: "busy", CLAIMED: "busy", BUSY: "busy", DRAINING: "warn", paused: "warn", RELEASED: "warn",
+  EXECUTING: "busy", CLAIMED: "busy", BUSY: "busy", DRAINING: "warn", paused: "warn", RELEASED: "warn", worse: "bad",
 };
 export const badge = (state) => el("span", { class: `state ${COLOURS[state] || ""}` }, state.toLowerCase());
 
@@ -106,7 +106,15 @@ export function took(from, to) {
   return from && to ? span((Date.parse(to) - Date.parse(from)) / 1000) : "";
 }
 
+// Keyset paging: the page behind the last one shown, and back to the first.
+export function pages(here, next, now) {
+  const to = (cursor) => `${here}${here.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}`;
+  return el("p", { class: "filters" }, now ? link(here, "First") : null, next ? link(to(next), "More") : null);
+}
+
 // ---- acts
+
+export const redraw = () => { for (const one of acted) one(); };
 
 export function act(label, method, path, { right = "operate", sure = "", quiet = true, then = null } = {}) {
   if (!known.rights.includes(right)) return null;
@@ -121,7 +129,7 @@ export function act(label, method, path, { right = "operate", sure = "", quiet =
     } catch (error) {
       toast(error.message);
     }
-    for (const redraw of acted) redraw();
+    redraw();
   });
   return button;
 }

@@ -184,7 +184,7 @@ const KINDS = {
     },
   },
   heat: {
-    title: "Latency heat map", unit: "requests by time and latency; the darker, the more", legend: [],
+    title: "Latency heat map", unit: "requests by time and latency; the stronger, the more", legend: [],
     of(points) {
       let low = Infinity;
       let high = -Infinity;

@@ -5,6 +5,7 @@ import { Chart, endOf } from "./draw.js";
 import { Steps } from "./steps.js";
 
 const STATES = { preparing: "warn", running: "good", paused: "warn", stopping: "warn", finished: "" };
+const NONE = [];
 const BY = 0.1; // of its users or its rate, for one press of + or -
 
 export class Live {
@@ -42,7 +43,7 @@ export class Live {
     this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Workflows" });
     this.grid = el("div", { class: "charts" }, this.charts.map((chart) => chart.node));
     this.load = el("p", { class: "lead" });
-    this.parts = Object.fromEntries(["thresholds", "failures", "datacenters", "events", "health"].map((name) => [name, el("section", { id: name, hidden: true })]));
+    this.parts = Object.fromEntries(["thresholds", "failures", "datacenters", "workers", "events", "health"].map((name) => [name, el("section", { id: name, hidden: true })]));
     this.failures = new Failures(this.parts.failures);
     this.empty = el("p", { class: "empty" }, "Waiting for the run…");
     this.body = el("div", { hidden: true },
@@ -50,7 +51,7 @@ export class Live {
         el("div", { class: "title" }, this.name, el("p", { class: "now" }, this.state, this.time)), this.levers, this.files),
       el("div", { class: "progress", role: "progressbar", "aria-label": "Share of the plan" }, this.bar),
       this.verdict, this.notices, this.tiles, this.tabs, this.load, this.grid,
-      this.parts.thresholds, this.parts.failures, this.steps.node, this.parts.datacenters,
+      this.parts.thresholds, this.parts.failures, this.steps.node, this.parts.datacenters, this.parts.workers,
       el("div", { class: "columns" }, this.parts.events, this.parts.health), this.facts);
     this.node = el("div", { class: "live" }, this.empty, this.body);
   }
@@ -78,6 +79,7 @@ export class Live {
     this.changed("thresholds", set.thresholds, (all) => this.section("thresholds", all.length, () => [el("h2", {}, "Thresholds"), thresholds(all)]));
     this.changed("failures", set.failures, (all) => this.failures.show(all));
     this.changed("datacenters", set.datacenters, (all) => this.section("datacenters", all.length, () => [el("h2", {}, "Datacenters"), datacenters(all)]));
+    this.changed("workers", run.state === "finished" ? NONE : set.workers ?? NONE, (all) => this.section("workers", all.length, () => [el("h2", {}, "Workers"), workers(all)]));
     this.changed("events", set.events, (all) => this.section("events", all.length, () => [el("h2", {}, "Events"), events(all)]));
     this.changed("health", set.health, (health) => this.section("health", health.cores.length, () => generator(health)));
   }
@@ -123,7 +125,7 @@ export class Live {
     this.rate.hidden = !workflow?.open || workflow.state === "finished";
     if (workflow && document.activeElement !== this.users) this.users.value = workflow.vus;
     const name = started?.run ?? "";
-    const ready = over && (name || !this.site.starts);
+    const ready = over && Boolean(name || this.known.set.files);
     if (this.drawn.ready !== `${ready} ${name}`) {
       this.drawn.ready = `${ready} ${name}`;
       const query = `?run=${encodeURIComponent(name)}`;
@@ -274,6 +276,13 @@ function thresholds(all) {
 function datacenters(all) {
   return table("Datacenters", [["Datacenter"], ["Status"], ["Requests", true], ["Failed", true]], all.map((one) => [
     one.name, [one.status, one.status === "lost" ? "alarm" : ""], charts.count(one.requests), [charts.share(one.failed, one.requests), one.failed ? "alarm" : ""]]));
+}
+
+function workers(all) {
+  const moods = { healthy: "good", draining: "", degraded: "alarm", suspect: "alarm" };
+  return table("Workers", [["Worker"], ["State"], ["Requests", true], ["Rate", true], ["CPU", true], ["Memory", true]], all.map((one) => [
+    el("span", {}, one.worker, one.warnings.length ? el("small", {}, one.warnings.join("; ")) : ""), [one.state, moods[one.state] ?? ""],
+    charts.count(one.requests), charts.rate(one.rate), `${Math.round(one.cpu)} %`, `${Math.round(one.memory)} %`]));
 }
 
 function events(all) {
