@@ -17,9 +17,11 @@ SEEDS = (*range(1, 9), 116, 184, 786)
 # Where a planted bug is known to show; a little room for changes of timing.
 BUG_FROM = {
     "promise-whatever": 2,
-    "longest-log": 22,
-    "promise-in-memory": 12,
-    "leave-within-lease": 30,
+    "longest-log": 27,
+    "promise-in-memory": 80,
+    "leave-within-lease": 12,
+    "recover-from-anybody": 7,
+    "read-without-lease": 2,
 }
 BUG_SEEDS = 20
 PATHS = ("StartView", "NewState", "RecoveryResponse", "EpochStarted", "lost disk", "transitioning")

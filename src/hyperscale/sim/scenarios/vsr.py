@@ -76,7 +76,7 @@ class VsrScenario(Scenario):
     def __init__(self, nodes: int | None = None, planted_bug: str = "") -> None:
         super().__init__(nodes, planted_bug)
         # A bug is looked for in plain histories, where few things hide it.
-        self.is_plain = planted_bug not in ("", "forget-at-once")
+        self.is_plain = planted_bug not in ("", "forget-at-once", "leave-within-lease")
         self.running: dict[str, VsrNode] = {}
         self.born: set[str] = set()
         self.lost_disk: str = ""
