@@ -122,7 +122,9 @@ WebBind = Annotated[
 ]
 Headless = Annotated[bool, _option(SHOW, "--headless", help="as --ui ci", hidden=True)]
 Quiet = Annotated[bool, _option(SHOW, "-q", "--quiet", help="no progress, one line of summary")]
-Verbose = Annotated[bool, _option(SHOW, "-v", "--verbose", help="explain what is being done")]
+Verbose = Annotated[
+    bool, _option(SHOW, "-v", "--verbose", help="explain what is done; --debug: tracebacks too")
+]
 NoColor = Annotated[bool, _option(SHOW, "--no-color", help="plain text", hidden=True)]
 Once = Annotated[
     bool, _option(SHOW, "--once", help="one iteration of one user, every exchange shown")
@@ -135,6 +137,9 @@ TrendStats = Annotated[
     _option(SHOW, "--summary-trend-stats", metavar="LIST", help='such as "avg,p(95),p(99)"'),
 ]
 Debug = Annotated[bool, _option(SHOW, "--debug", help="show tracebacks of errors")]
+QuietDebug = Annotated[
+    bool, _option(SHOW, "--debug", help="show tracebacks of errors", hidden=True)
+]
 
 Out = Annotated[
     Texts,

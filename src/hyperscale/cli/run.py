@@ -58,7 +58,7 @@ def run(
     once: flags.Once = False,
     http_debug: flags.HttpDebug = None,
     summary_trend_stats: flags.TrendStats = None,
-    debug: flags.Debug = False,
+    debug: flags.QuietDebug = False,
     out: flags.Out = None,
     html: flags.Html = None,
     json: flags.Json = None,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Generic, TypeVar
+from zlib import crc32
 
 State = TypeVar("State", bound=Hashable)
 
@@ -149,7 +150,7 @@ def log_of(requests: Sequence[str]) -> Log:
 
 
 def _longer(log: Log, request: str) -> Log:
-    return log[0] + 1, hash((log[1], request))
+    return log[0] + 1, crc32(request.encode(), log[1])
 
 
 def _log_step(log: Log, one: Operation) -> Log | None:

@@ -74,7 +74,7 @@ class TestProgram:
             COMP_WORDS="hyperscale r",
             COMP_CWORD="1",
         )
-        assert ended.out.split() == ["run", "report", "results", "resume"]
+        assert ended.out.split() == ["run", "record", "report", "results", "route", "resume"]
 
 
 class TestRun:

@@ -124,7 +124,7 @@ def test_a_gate_that_cannot_reach_a_datacenter_leaves_the_job_to_one_that_can(
     assert set(by_datacenter(far.results()).values()) == {("completed", 300)}
     assert not logged(far, "datacenter lost")
     verdicts = {one["verdict"] for one in logged(far, "datacenter silent, not given up")}
-    assert verdicts == {"hand over"}
+    assert "hand over" in verdicts
 
 
 def test_who_has_no_worker_is_left_out_and_the_results_say_so(

@@ -497,7 +497,8 @@ def test_a_datacenter_that_is_never_prepared_is_given_up_and_the_others_begin(
     file = write_workflow(tmp_path, f"{target}/")
     with world(tmp_path, HYPERSCALE_GATE_BEGIN_WITHIN_S="6") as all_nodes:
         all_nodes.kill("dc2-w1")
-        ended = all_nodes.ask("run", file, "-i", 20, "-o", "out.json")
+        named = ("--dc", "dc1", "--dc", "dc2", "--dc", "dc3")
+        ended = all_nodes.ask("run", file, "-i", 20, *named, "-o", "out.json")
         assert ended.code == ExitCode.LOAD_LOST, ended
         results = all_nodes.results()
         found = by_datacenter(results)

@@ -73,7 +73,7 @@ def test_backends_count_what_the_target_counted(target: str, stats: Stats, tmp_p
         sql = "select sum(requests), count(distinct time) from hyperscale_points where about = "
         ((in_timescale, moments),) = ask_postgres(url, f"{sql}'step'")
         assert (in_influx(), in_prometheus(), int(in_timescale)) == (made, made, made)
-        assert moments >= 3
+        assert moments >= 2
         again = hyperscale("report", "a.json", "-o", url, cwd=tmp_path)
         assert (again.code, again.out.strip()) == (0, f"sent to {config_of(url).shown()}")
         assert len(ask_postgres(url, "select run from hyperscale_runs")) == 1

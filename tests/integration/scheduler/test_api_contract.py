@@ -7,7 +7,6 @@ be told in JSON Schema, and they are answered with 400.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import subprocess
 import sys
@@ -15,8 +14,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from hyperscale.scheduler.http.access import Role
 from hyperscale.scheduler.http.app import create_app
@@ -58,10 +55,6 @@ def running() -> Iterator[str]:
         thread.join(30)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("schemathesis") is None,
-    reason="schemathesis is not installed: the OpenAPI document is not tried out",
-)
 def test_every_answer_is_one_the_document_tells_of(tmp_path: Path) -> None:
     with running() as url:
         done = subprocess.run(

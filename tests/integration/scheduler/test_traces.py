@@ -17,8 +17,6 @@ import pytest
 
 from hyperscale.errors import BadInput
 from hyperscale.scheduler.telemetry.traces import Traces
-
-pytest.importorskip("opentelemetry.sdk", reason="hyperscale-loadtest[otel] is not installed")
 from tests.integration.scheduler.collector import collector
 from tests.integration.scheduler.scheduler_process import scheduler_process, until
 

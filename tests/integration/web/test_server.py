@@ -72,6 +72,10 @@ def test_the_page_and_all_it_asks_for_is_served_under_a_policy() -> None:
             for name in ("app.css", "report.css", "charts.js", "app.js", "parts.js", "draw.js"):
                 assert status(await web.ask(get(f"/{name}"))) == 200
             assert status(await web.ask(get("/api/report"))) == 404
+            browsed = get("/api/report").replace(b"\r\n\r\n", b"\r\nAccept: text/html\r\n\r\n")
+            assert (await web.ask(browsed)).endswith(
+                b"the run is not over yet\nits report is made at its end"
+            )
             assert status(await web.ask(get("/../pyproject.toml"))) == 404
             assert status(await web.ask(get("/api/compare?run=a&run=b"))) == 404
             head = await web.ask(get("/").replace(b"GET", b"HEAD"))

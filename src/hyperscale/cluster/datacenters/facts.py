@@ -12,11 +12,13 @@ The first row that fits counts:
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Annotated
 
 import msgspec
 
 from hyperscale.cluster.datacenters.reach import Reach
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]  # what no datacenter reaches is a lie
 OVERLOADED = 3  # of `cluster.overload.LoadLevel`
 
 
@@ -36,15 +38,15 @@ class Health(IntEnum):
 class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the leader of a datacenter tells. Only it knows workers and their cores."""
 
-    managers: int = 1
-    managers_alive: int = 1
-    workers: int = 0
-    workers_healthy: int = 0
-    cores: int = 0
-    cores_free: int = 0
-    queued: int = 0  # jobs that wait for cores
-    running: int = 0
-    load: int = 0  # of the leader's own process, 0 to 3
+    managers: Count = 1
+    managers_alive: Count = 1
+    workers: Count = 0
+    workers_healthy: Count = 0
+    cores: Count = 0
+    cores_free: Count = 0
+    queued: Count = 0  # jobs that wait for cores
+    running: Count = 0
+    load: Count = 0  # of the leader's own process, 0 to 3
 
 
 def judge(

@@ -6,6 +6,8 @@ answers probes and no commands would be of no use.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 from msgspec import field
 
@@ -14,6 +16,10 @@ from hyperscale.cluster.routing import Decision, Policy
 from hyperscale.nodes.protocol import Fields
 from hyperscale.nodes.protocol.jobs import Asked
 from hyperscale.wire.messages import Priority, Registry
+
+Place = tuple[
+    Annotated[str, msgspec.Meta(max_length=255)], Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+]
 
 
 class ProbeDatacenter(Fields, frozen=True, kw_only=True):
@@ -24,8 +30,8 @@ class DatacenterReport(Fields, frozen=True, kw_only=True):
     """Of any manager. `facts` come from the leader only: nobody else knows workers."""
 
     leader: str = ""
-    leader_at: tuple[str, int] | None = None
-    managers: tuple[tuple[str, int], ...] = ()  # that are alive, for when this one is not
+    leader_at: Place | None = None
+    managers: tuple[Place, ...] = ()  # that are alive, for when this one is not
     facts: Facts | None = None
 
 

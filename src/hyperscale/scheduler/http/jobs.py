@@ -11,15 +11,13 @@ from fastapi import APIRouter, Path, Query, Response
 
 from hyperscale.scheduler.errors import AlreadyExists, DedupConflict, NotFound
 from hyperscale.scheduler.http.answers import (
-    AttemptList,
-    AttemptView,
     JobList,
     JobView,
-    LogView,
     Submission,
     moment,
 )
 from hyperscale.scheduler.http.context import Asked, Operator, Viewer, retrying
+from hyperscale.scheduler.http.history_answers import AttemptList, AttemptView, LogView
 from hyperscale.scheduler.http.requests import ID_PATTERN, JobRequest, instant
 from hyperscale.scheduler.queue.identity import instance_id
 from hyperscale.scheduler.queue.job import Job, JobState

@@ -10,12 +10,11 @@ from hyperscale.scheduler.errors import InvalidJob, NotFound
 from hyperscale.scheduler.http.answers import (
     FiredView,
     Preview,
-    RunList,
-    RunView,
     ScheduleList,
     ScheduleView,
 )
 from hyperscale.scheduler.http.context import Asked, Operator, Viewer
+from hyperscale.scheduler.http.history_answers import RunList, RunView
 from hyperscale.scheduler.http.requests import (
     ID_PATTERN,
     BackfillRequest,

@@ -31,7 +31,7 @@ PLANTED_BUGS: Final = {
     "read-without-lease": "Linearizable",
     "leave-within-lease": "Linearizable",
     "promise-whatever": "Linearizable",
-    "forget-at-once": "ClosedStays",
+    "forget-at-once": "framework",
 }
 
 

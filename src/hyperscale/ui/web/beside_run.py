@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,7 +28,14 @@ DEFAULT_PORT: Final = 8089
 STAYS_WITHOUT_READERS_S: Final = 5.0
 
 
-def place_of(bind: str) -> Address:
+class Place(NamedTuple):
+    address: Address
+    held: socket.socket
+    """Bound and not listening: nobody else gets the port before the server has it, or between the
+    servers that a run has one after the other."""
+
+
+def place_of(bind: str) -> Place:
     """Where the page will be: HOST, HOST:PORT or :PORT. A port that is not named gives way to a
     free one. Raises BadInput where nothing can listen."""
     host, colon, port = bind.rpartition(":") if not bind.endswith("]") else (bind, "", "")
@@ -40,22 +47,28 @@ def place_of(bind: str) -> Address:
     wanted = [int(port)] if port else [DEFAULT_PORT, 0]
     for number in wanted:
         try:
-            return Address(host, _free_port(host, number))
+            return _held(host, number)
         except OSError as error:
             if number == wanted[-1]:
                 raise BadInput(
-                    f"no page can be opened at {host}:{number}: {error.strerror or error}",
+                    f"no page can be opened at {host}:{number}: {_why(error)}",
                     "choose another place with --web-bind HOST:PORT",
                 ) from error
     raise AssertionError("the last of them returns or raises")
 
 
-def _free_port(host: str, port: int) -> int:
+def _held(host: str, port: int) -> Place:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, where = found[0]
-    with socket.create_server(where, family=family) as trial:
-        number: int = trial.getsockname()[1]
-        return number
+    socket.create_server(where, family=family).close()  # somebody may listen there already
+    held = socket.socket(family)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(where)
+    return Place(Address(host, held.getsockname()[1]), held)
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).partition(" (while")[0]
 
 
 def url_of(address: Address, token: str) -> str:
@@ -70,7 +83,8 @@ class RunPage:
 
     def __init__(self, bind: str = "", token: str = "") -> None:
         """Raises BadInput where nothing can listen."""
-        self._address = place_of(bind)
+        self._place = place_of(bind)
+        self._address = self._place.address
         self._door = Door(self._address.host, token)
         self._watching = Watching()
         self._source: Source | None = None

@@ -27,11 +27,11 @@ def serve_folder(
     tell: Callable[[str], None],
 ) -> None:
     """Raises BadInput where nothing can listen."""
-    address = place_of(bind)
-    door = Door(address.host, token)
+    place = place_of(bind)
+    door = Door(place.address.host, token)
     runs = StartedRuns(path, more)
     site = Site(door, runs, Folder(path), runs, links)
-    run(_serve(site, runs, address, lambda at: tell(f"{path} at {url_of(at, door.token)}")))
+    run(_serve(site, runs, place.address, lambda at: tell(f"{path} at {url_of(at, door.token)}")))
 
 
 async def _serve(

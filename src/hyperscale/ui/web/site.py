@@ -16,7 +16,16 @@ from hyperscale.ui.html import render
 from hyperscale.ui.html.comparison import render_comparison_report
 from hyperscale.ui.web.door import LOGIN, Door
 from hyperscale.ui.web.folder import Folder
-from hyperscale.ui.web.http import DOCUMENT_POLICY, HTML, JSON, Request, Response, answer, refusal
+from hyperscale.ui.web.http import (
+    DOCUMENT_POLICY,
+    HTML,
+    JSON,
+    TEXT,
+    Request,
+    Response,
+    answer,
+    refusal,
+)
 from hyperscale.ui.web.hub import READERS_MAX, Hub
 from hyperscale.ui.web.steering import Command, decode
 
@@ -91,6 +100,14 @@ class Site:
         }
 
     async def __call__(self, request: Request) -> Response:
+        given = await self._answer(request)
+        if given.status < 400 or "text/html" not in request.headers.get("accept", ""):
+            return given
+        said = msgspec.json.decode(given.body)  # a person reads it, in a tab of its own
+        words = "\n".join(filter(None, (said["message"], said["hint"])))
+        return Response(words.encode(), TEXT, given.status)
+
+    async def _answer(self, request: Request) -> Response:
         refused = self._door.refuses(request)
         if refused is not None:
             return refused

@@ -7,6 +7,7 @@ import pytest
 
 from hyperscale.engine.results import aggregate_of
 from hyperscale.metrics.results import decode
+from hyperscale.nodes.protocol.datacenters import DatacenterReport
 from hyperscale.nodes.protocol.jobs import Body, JobUpdate, Snapshot
 from tests.unit.nodes.gate.lone_gate import COMPLETED, LoneGate, PlayedDatacenter, play
 from tests.unit.nodes.manager.cases import FACTS, state
@@ -43,6 +44,21 @@ def test_what_one_datacenter_tells_does_not_keep_the_others_from_their_end(
         assert hostile.steered == ["cancel"]
 
     play(story, eu=hostile, us=honest)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"facts": {"cores_free": -1}},
+        {"facts": {"cores": 2**63}},
+        {"facts": {"queued": 1.5}},
+        {"leader_at": ("10.0.0.1", 99_999)},
+        {"managers": [("x" * 256, 7_000)]},
+    ],
+)
+def test_what_no_datacenter_is_like_is_no_report(told: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(told, DatacenterReport)
 
 
 def test_what_no_listing_could_hold_is_refused() -> None:
