@@ -144,7 +144,7 @@ def test_a_result_may_have_fields_timings_and_a_word_on_success() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"reporting": "results.json"}, "must be a CustomReporter"),
+        ({"reporting": "results.json"}, "must be a config or a CustomReporter"),
         ({"protocols": {"oracle": 1}}, "protocols has 'oracle': 1"),
         ({"protocols": [OraclePool]}, "must be a dict"),
     ],
