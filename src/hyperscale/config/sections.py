@@ -186,7 +186,8 @@ class Reading:
             said = [name for name in used if settings[name].origin != DEFAULT]
             named = [name for name in said if re.search(rf"\b{name}\b", str(error))] or said
             where = ", ".join(f"{settings[name].label} is {settings[name].value}" for name in named)
-            reason = f": {error}" if str(error) else ""
+            why = "" if isinstance(error, AssertionError) else str(error)
+            reason = f": {why}" if why else ""
             raise BadInput(
                 f"the {section} settings cannot be used{reason}" + (f" ({where})" if where else "")
             ) from None
