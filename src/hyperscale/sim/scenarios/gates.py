@@ -136,7 +136,12 @@ class GatesScenario(Scenario):
         return gates
 
     async def during(self, world: World) -> None:
-        await asyncio.gather(self._faults.inject(), look_at_lines(world))
+        await asyncio.gather(self._faults.inject(), look_at_lines(world), self._note(world))
+
+    async def _note(self, world: World) -> None:
+        while True:
+            world.observe("noted")
+            await world.sleep(TOTALS_S / 2)
 
     def checkers(self) -> list[Checker]:
         gates = [f"g{number}" for number in range(1, self.nodes + 1)]

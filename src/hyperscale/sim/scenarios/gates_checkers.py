@@ -193,7 +193,7 @@ class KeepsWhatWasTold(GatesChecker):
         super().__init__(truth, jobs)
         self._told: dict[tuple[str, str], int] = {}
 
-    def on_looked(self, _at: float) -> None:
+    def on_noted(self, _at: float) -> None:
         for job_id, known in self.jobs().items():
             for told in (one for job in known for one in job.told.values()):
                 key = (job_id, told.datacenter)
