@@ -266,7 +266,8 @@ class VsrNode:
         self.host.tasks.spawn("reconfigure", self._ask_for("reconfigure", group, members))
 
     def live_and_close(self, group: str) -> None:
-        self.host.tasks.spawn("short group", self._live_and_close(group))
+        if self.groups is not None:
+            self.host.tasks.spawn("short group", self._live_and_close(group))
 
     async def _live_and_close(self, group: str) -> None:
         for verb in ("append", "append", "read", "close", "append", "read"):
