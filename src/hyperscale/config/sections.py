@@ -42,6 +42,7 @@ NOT_SETTINGS = frozenset(
 # What Kubernetes tells every container about a service that happens to be named like a section.
 _SERVICE_LINK = r"([A-Z0-9_]+_)?(SERVICE_(HOST|PORT.*)|PORT(_\d+_(TCP|UDP|SCTP).*)?)"
 _PASSWORD = r"(?<=://)[^/@\s]+@"
+_PARAMETER = r"(?i)([?&][\w.-]*(?:passw|secret|token|key)[\w.-]*=)[^&#\s]+"
 
 T = TypeVar("T")
 
@@ -330,4 +331,4 @@ def shown(value: object) -> str:
         return " ".join(f"{key}={item}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
-    return re.sub(_PASSWORD, "***@", str(value))
+    return re.sub(_PARAMETER, r"\1***", re.sub(_PASSWORD, "***@", str(value)))

@@ -135,6 +135,11 @@ def test_secrets_are_not_shown() -> None:
     }
     rows = [row.value for row in read({}, environ, [section]).rows()]
     assert rows == ["***", "redis://***@h:1/0"]
+    environ["HYPERSCALE_SCHEDULER_STORE"] = (
+        "postgres://h/db?user=me&password=hunter2&sslmode=require"
+    )
+    rows = [row.value for row in read({}, environ, [section]).rows()]
+    assert rows == ["***", "postgres://h/db?user=me&password=***&sslmode=require"]
 
 
 @pytest.mark.parametrize("sections", [member.SECTIONS, manager.SECTIONS, worker.sections()])
