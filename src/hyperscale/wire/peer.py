@@ -29,13 +29,16 @@ class Peer:
         *,
         expect_role: str | None = None,
         expect_node: str | None = None,
+        expect_datacenter: str | None = None,
         server_name: str | None = None,
     ) -> None:
-        """`expect_node`: who is meant; an address that has become another node's is not it."""
+        """`expect_node`, `expect_datacenter`: who is meant; an address that has become another
+        node's, or was written down for the wrong datacenter, is not it."""
         self.address = address
         self._endpoint = endpoint
         self._expect_role = expect_role
         self._expect_node = expect_node
+        self._expect_datacenter = expect_datacenter
         self._server_name = server_name
         self._connection: Connection | None = None
         self._reading: Task | None = None
@@ -102,6 +105,16 @@ class Peer:
         if self._connection is not None:
             self._connection.close()
 
+    def _check(self, found: Identity) -> None:
+        """Raises Disconnected."""
+        if self._expect_node not in (None, found.node_id):
+            raise Disconnected(f"{found.node_id} is at {self.address}, not {self._expect_node}")
+        if self._expect_datacenter not in (None, found.datacenter):
+            raise Disconnected(
+                f"{found.node_id} at {self.address} is of datacenter {found.datacenter}, "
+                f"not of {self._expect_datacenter}"
+            )
+
     async def _connect(self) -> Connection:
         if self._closed:
             raise Disconnected(f"the peer at {self.address} was closed")
@@ -131,10 +144,7 @@ class Peer:
             endpoint.withdrawn.check(session.peer.node_id, session.serial)
             if self._closed:
                 raise Disconnected(f"the peer at {self.address} was closed")
-            if self._expect_node not in (None, session.peer.node_id):
-                raise Disconnected(
-                    f"{session.peer.node_id} is at {self.address}, not {self._expect_node}"
-                )
+            self._check(session.peer)
         except BaseException as error:
             stream.close()
             if isinstance(error, Malformed):

@@ -425,6 +425,9 @@ def test_an_answer_is_taken_only_from_the_node_that_was_asked(
             with pytest.raises(Disconnected, match=r"manager-1 is at .*, not manager-2"):
                 await other.request(Ask("who"), Answer)
             assert not other.connected
+            elsewhere = Peer(calling, server.address, expect_datacenter="mars")
+            with pytest.raises(Disconnected, match=r"of datacenter \S+, not of mars"):
+                await elsewhere.request(Ask("who"), Answer)
             meant = Peer(calling, server.address, expect_role="manager", expect_node="manager-1")
             assert await meant.request(Ask("who"), Answer) == Answer("who!")
 

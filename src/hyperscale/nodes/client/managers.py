@@ -95,15 +95,18 @@ class Managers:
         *,
         secured: bool = False,
         patience_s: float | None = None,
+        of_datacenter: str | None = None,
     ) -> None:
         """`secured`: over TLS, so that a certificate may be what is wrong. `patience_s`: for how
         long they are asked again and again when nobody answers, from the first time on; without
-        it, a client is less patient until it has met one of them."""
+        it, a client is less patient until it has met one of them. `of_datacenter`: only managers
+        of this one are spoken to; without it, managers or gates of any."""
         if not addresses:
             raise ValueError("a client needs the address of a manager")
         self._endpoint = endpoint
         self._secured = secured
         self._patience_s = patience_s
+        self._of_datacenter = of_datacenter
         self._host = endpoint.host
         self._peers = [self._peer(address) for address in dict.fromkeys(addresses)]
         self.on_outcome: Callable[[Address, bool], None] | None = None
@@ -272,7 +275,13 @@ class Managers:
                     self._peers.append(self._peer(address))
 
     def _peer(self, address: Address, endpoint: Endpoint | None = None) -> Peer:
-        return Peer(endpoint or self._endpoint, address)
+        role = None if self._of_datacenter is None else "manager"
+        return Peer(
+            endpoint or self._endpoint,
+            address,
+            expect_role=role,
+            expect_datacenter=self._of_datacenter,
+        )
 
 
 async def _reach(peer: Peer, seconds: float) -> None:

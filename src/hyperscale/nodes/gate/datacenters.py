@@ -60,7 +60,7 @@ class Datacenters:
         self.circuits = Circuits()
         self._sorted = sorted(places)
         self._names_hash = stable_hash(*self._sorted) >> 32
-        self._peers: dict[tuple[str, int], Peer] = {}
+        self._peers: dict[tuple[str, tuple[str, int]], Peer] = {}
         self._failed_at: dict[str, float] = {}
         self._was_in_doubt = False
 
@@ -101,7 +101,7 @@ class Datacenters:
 
     async def _probe(self, probe: Probe) -> None:
         clock, timeout_s = self._host.clock, self.watch.settings.timeout_s
-        peer = self._peer(probe.to)
+        peer = self._peer(probe.datacenter, probe.to)
         refused, tells = False, True
         try:
             async with asyncio.timeout(timeout_s):
@@ -134,20 +134,23 @@ class Datacenters:
             return
         self._changed(self.watch.missed(clock.now(), probe, why, refused=refused))
 
-    def _peer(self, place: tuple[str, int]) -> Peer:
-        known = self._peers.get(place)
+    def _peer(self, datacenter: str, place: tuple[str, int]) -> Peer:
+        known = self._peers.get((datacenter, place))
         if known is None:
             self._drop_unused()
             endpoint = copy.copy(self._node.endpoint)
             endpoint.limits = LIMITS
-            known = Peer(endpoint, Address(*place), expect_role="manager")
-            self._peers[place] = known
+            known = Peer(
+                endpoint, Address(*place), expect_role="manager", expect_datacenter=datacenter
+            )
+            self._peers[datacenter, place] = known
         return known
 
     def _drop_unused(self) -> None:
-        used = {place for one in self.watch.datacenters.values() for place in one.managers}
-        for place in [place for place in self._peers if place not in used]:
-            self._peers.pop(place).close()
+        known = self.watch.datacenters.items()
+        used = {(name, place) for name, one in known for place in one.managers}
+        for key in [key for key in self._peers if key not in used]:
+            self._peers.pop(key).close()
 
     def _changed(self, changes: Collection[Change]) -> None:
         for change in changes:

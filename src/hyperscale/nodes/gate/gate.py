@@ -82,7 +82,9 @@ class Gate:
         endpoint.limits = LIMITS
         lost_s = self._settings.datacenter_lost_s
         secured = self._settings.node.credentials is not None
-        managers = Managers(endpoint, addresses, secured=secured, patience_s=lost_s)
+        managers = Managers(
+            endpoint, addresses, secured=secured, patience_s=lost_s, of_datacenter=name
+        )
         managers.on_outcome = functools.partial(self.datacenters.outcome, name)
         return Cluster(self._host, managers)
 
