@@ -7,6 +7,7 @@ gate that reaches a datacenter proves that it is there.
 A job has a patience of its own. When that is over for a datacenter, `Verdict` says what follows;
 rows are looked at from above:
 
+    this gate itself stood still      WAIT       until it has asked everybody again
     probes are answered there         LOST       the job alone is, and nothing else there
     another gate reaches it           HAND_OVER  to whoever can follow the job
     our own line is in doubt          WAIT       until that was so for `hold_s`

@@ -84,6 +84,8 @@ class Watch:
         }
         self._witnesses: dict[str, tuple[float, frozenset[str]]] = {}
         self._in_doubt_since: float | None = None
+        self._looked_at = now
+        self._away_until = now
         self.counts: Counter[str] = Counter()
 
     # -- probes --------------------------------------------------------------------------------
@@ -171,6 +173,9 @@ class Watch:
         return []
 
     def tick(self, now: float) -> list[Change]:
+        if now > self._looked_at + self.settings.interval_s:
+            self._away_until = now + self.settings.interval_s + self.settings.timeout_s
+        self._looked_at = now
         self._look_at_line(now)
         found = []
         for one in self.datacenters.values():
@@ -231,12 +236,18 @@ class Watch:
         since = self._in_doubt_since
         return since is not None and now < since + self.settings.hold_s
 
+    def was_away(self, now: float) -> bool:
+        """This gate itself stood still, and has not had the time yet to ask everybody again."""
+        return now < self._away_until or now > self._looked_at + self.settings.interval_s
+
     def verdict(
         self, now: float, name: str, others: Collection[str], gates: Collection[str]
     ) -> Verdict:
         """Of a job that hears nothing from there any more, and has waited for as long as it may.
         `others`: the other datacenters where it runs; who is to have it must reach those that we
         reach, or it would soon come back. `gates`: who may have it."""
+        if self.was_away(now):
+            return Verdict.WAIT
         one = self.datacenters[name]
         ours = set(self.reached()) & set(others)
         return verdict(

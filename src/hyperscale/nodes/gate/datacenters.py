@@ -224,8 +224,9 @@ class Datacenters:
     # -- what it is all for --------------------------------------------------------------------
 
     def is_cut_off(self) -> bool:
-        """It is more likely our own line than all of theirs."""
-        return self.watch.line_in_doubt(self._host.clock.now())
+        """It is more likely our own line than all of theirs, or we stood still."""
+        now = self._host.clock.now()
+        return self.watch.line_in_doubt(now) or self.watch.was_away(now)
 
     def is_led(self, name: str) -> bool:
         """Its leader answers our probes."""

@@ -250,3 +250,18 @@ def test_old_facts_are_not_believed() -> None:
         Health.DEGRADED,
         "its leader tells nothing of it",
     )
+
+
+def test_a_gate_that_was_stopped_judges_nobody_by_that_time() -> None:
+    """Its clock went on, and it asked nobody: what it knows of the others is from before."""
+    gate = Gate()
+    gate.run(30)
+    gate.now += 20  # SIGSTOP, or a virtual machine that was moved
+    assert gate.watch.verdict(gate.now, "eu", (), ()) is Verdict.WAIT
+    assert gate.watch.was_away(gate.now)
+    gate.cut = {"eu"}
+    gate.run(3)
+    assert gate.watch.verdict(gate.now, "eu", (), ()) is Verdict.WAIT
+    gate.run(10)
+    assert gate.watch.verdict(gate.now, "eu", (), ()) is Verdict.LOST
+    assert not gate.watch.was_away(gate.now)
