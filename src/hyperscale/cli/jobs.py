@@ -211,8 +211,8 @@ def job_lines(answer: JobViews, paint: Paint) -> list[str]:
             view.job_id,
             _status(view),
             age(view.age_s),
-            f"{sum(one.requests for one in view.workflows):,}",
-            f"{sum(one.failed for one in view.workflows):,}",
+            f"{sum(one.requests for one in view.datacenters or view.workflows):,}",
+            f"{sum(one.failed for one in view.datacenters or view.workflows):,}",
             view.name,
             _asked_by(view),
         )

@@ -19,7 +19,7 @@ from hyperscale.metrics.results import (
     WorkflowResult,
     decode,
 )
-from hyperscale.nodes.gate.events import Ended, Lost
+from hyperscale.nodes.gate.events import Ended, Lost, Told
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.numbers import service_times
 from hyperscale.nodes.gate.shares import body_in, is_split
@@ -196,8 +196,8 @@ def _loss(job: GateJob, name: str, end: Lost) -> str:
     return f"datacenter {name} was lost {when}, with {offered:.0%} of its load: {end.reason}"
 
 
-def aggregates_of(job: GateJob, end: Ended | Lost) -> list[WorkflowAggregate]:
-    """What one datacenter told at its end, beside what it was to do."""
+def aggregates_of(job: GateJob, end: Ended | Lost | Told) -> list[WorkflowAggregate]:
+    """What one datacenter told, at its end or so far, beside what it was to do."""
     body = body_in(job.body, job.submitted.datacenters, end.datacenter)
     found = [aggregate_of(facts) for facts in body.workflows]
     for one in found:

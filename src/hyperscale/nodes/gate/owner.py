@@ -143,7 +143,7 @@ class OwnedJob:
             await self._host.clock.sleep(JUDGED_EVERY_S)
             if any(self.runs[name].picture.view is None for name in job.running_in):
                 continue  # an owner that has not been told all yet would see too little load
-            crossed = self.thresholds.look(self._told())
+            crossed = self.thresholds.look(self.told())
             events: list[AnyEvent] = [*self.thresholds.news()]
             if crossed is not None and not job.ending:
                 reason = f"threshold {crossed.threshold.expression} was crossed"
@@ -161,7 +161,8 @@ class OwnedJob:
             except Unknown:
                 continue  # it is news still
 
-    def _told(self) -> dict[str, list[WorkflowAggregate]]:
+    def told(self) -> dict[str, list[WorkflowAggregate]]:
+        """What is known of each datacenter, those that are over among them."""
         found = dict(self._ended)
         found |= {name: list(run.picture.aggregates().values()) for name, run in self.runs.items()}
         return found
@@ -212,7 +213,7 @@ class OwnedJob:
 
     def together(self) -> DatacenterView:
         """All datacenters, those that are over among them."""
-        whole = [one for several in self._told().values() for one in several]
+        whole = [one for several in self.told().values() for one in several]
         return self._numbers.put_into(DatacenterView(name="all", status=""), whole)
 
     def _note(self, run: DatacenterRun, update: JobUpdate, news: News) -> None:
@@ -243,7 +244,7 @@ class OwnedJob:
         made = []
         for facts in self.job.body.workflows:
             whole = aggregate_of(facts)
-            for several in self._told().values():
+            for several in self.told().values():
                 for one in several:
                     if one.name == facts.name:
                         whole.absorb(one.export())

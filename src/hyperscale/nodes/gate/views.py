@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from hyperscale.cluster.jobs.records import JobStatus
-from hyperscale.nodes.gate.events import Lost
+from hyperscale.metrics.aggregate import WorkflowAggregate
+from hyperscale.nodes.gate.events import Lost, Told
 from hyperscale.nodes.gate.jobs import GateJob
+from hyperscale.nodes.gate.merging import aggregates_of
 from hyperscale.nodes.gate.owner import OwnedJob, Owner
 from hyperscale.nodes.member.endings import Ending, Endings
 from hyperscale.nodes.protocol.jobs import DatacenterView, JobView, WorkflowView
@@ -29,10 +31,14 @@ class JobViewer:
     def of(self, job: GateJob) -> JobView:
         owned, done = self._owner.owned(job.job_id), job.completed
         ending = self._endings.of(job.job_id, done.results if done is not None else None)
-        datacenters = tuple(_in_datacenter(job, owned, name) for name in job.submitted.datacenters)
+        known = _known(job, owned) if done is None else {}
+        datacenters = tuple(
+            _in_datacenter(job, owned, name, known.get(name, ()))
+            for name in job.submitted.datacenters
+        )
         if ending is not None:
             datacenters = tuple(
-                msgspec.structs.replace(view, requests=one.requests, failed=one.failed)
+                replace(view, requests=one.requests, failed=one.failed)
                 for view, one in zip(datacenters, ending.datacenters, strict=True)
             )
         reasons = [f"{one.name}: {one.reason}" for one in datacenters if one.reason]
@@ -43,7 +49,7 @@ class JobViewer:
             reason=done.reason if done is not None else "; ".join(reasons),
             age_s=round(self._clock.now() - job.known_since, 1),
             paused=job.is_paused,
-            workflows=_running(owned) if ending is None else _ended(job, ending),
+            workflows=_running(owned, known) if ending is None else _ended(job, ending),
             lost=tuple(ending.lost) if ending is not None else _lost(datacenters),
             coverage=sum(one.coverage for one in datacenters) / len(datacenters)
             if ending is None
@@ -76,23 +82,44 @@ def _lost(datacenters: Sequence[DatacenterView]) -> tuple[str, ...]:
     return tuple(f"datacenter {one.name} was lost" for one in datacenters if one.status == "lost")
 
 
-def _in_datacenter(job: GateJob, owned: OwnedJob | None, name: str) -> DatacenterView:
-    end = job.ends.get(name)
-    run = owned.runs.get(name) if owned is not None else None
-    share = job.submitted.datacenters[name]
-    if isinstance(end, Lost):
-        live = (
-            run.view() if run is not None else DatacenterView(name=name, status="lost", share=share)
-        )
-        return msgspec.structs.replace(live, status="lost", reason=end.reason, coverage=0.0)
-    if run is not None:
-        return run.view()
-    status = end.status if end is not None else "sending"
-    reason = end.reason if end is not None else ""
-    return DatacenterView(name=name, status=status, reason=reason, share=share)
+def _known(job: GateJob, owned: OwnedJob | None) -> dict[str, list[WorkflowAggregate]]:
+    """Of each datacenter; for whoever does not own the job, what was written down last."""
+    if owned is not None:
+        return owned.told()
+    return {
+        name: aggregates_of(job, job.ends.get(name) or job.told.get(name) or Told(name, 0, 0.0))
+        for name in job.submitted.datacenters
+    }
 
 
-def _running(owned: OwnedJob | None) -> tuple[WorkflowView, ...]:
+def _in_datacenter(
+    job: GateJob, owned: OwnedJob | None, name: str, known: Sequence[WorkflowAggregate]
+) -> DatacenterView:
+    end, run = job.ends.get(name), owned.runs.get(name) if owned is not None else None
+    view = DatacenterView(
+        name=name,
+        status="sending" if end is None else "lost" if isinstance(end, Lost) else end.status,
+        reason="" if end is None else end.reason,
+        coverage=0.0 if isinstance(end, Lost) else 1.0,
+        share=job.submitted.datacenters[name],
+        requests=sum(one.requests for one in known),
+        failed=sum(one.failed for one in known),
+        elapsed_s=round(max((one.elapsed_s for one in known), default=0.0), 3),
+    )
+    if run is not None and isinstance(end, Lost):
+        live = run.view()
+        view = replace(live, status=view.status, reason=view.reason, coverage=view.coverage)
+    elif run is not None:
+        view = run.view()
+    has_begun = name in job.told or (job.begun is not None and name in job.begun.datacenters)
+    if view.status in ("sending", "submitted") and has_begun:
+        return replace(view, status="running")  # its next owner has not heard of it yet
+    return view
+
+
+def _running(
+    owned: OwnedJob | None, known_of: Mapping[str, Sequence[WorkflowAggregate]]
+) -> tuple[WorkflowView, ...]:
     """Of each, the view of the datacenter where it runs, with the numbers of all."""
     pictures = [run.picture for run in owned.runs.values()] if owned is not None else []
     views: dict[str, list[WorkflowView]] = {}
@@ -102,9 +129,9 @@ def _running(owned: OwnedJob | None) -> tuple[WorkflowView, ...]:
     found = []
     for name, known in views.items():
         first = next((one for one in known if one.state == "running"), known[0])
-        wholes = [picture.aggregates()[name] for picture in pictures]
+        wholes = [one for several in known_of.values() for one in several if one.name == name]
         found.append(
-            msgspec.structs.replace(
+            replace(
                 first,
                 cores=sum(one.cores for one in known),
                 workers=tuple(worker for one in known for worker in one.workers),
