@@ -106,8 +106,11 @@ class RealNetwork:
                 )
         except TimeoutError:
             raise TimeoutError(f"{address} did not answer within {timeout_s:g} s") from None
-        except ConnectionError:
-            raise
+        except ConnectionError as error:
+            if str(error):
+                raise
+            why = f"{address} closed the connection before TLS was ready"
+            raise type(error)(why) from error
         except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one
             raise ConnectionError(f"{address} cannot be reached: {error}") from error
         self._streams.add(stream)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -152,5 +153,20 @@ def test_stop_leaves_nothing(tmp_path: Path) -> None:
         assert await streams[0].read(1) == b""
         with pytest.raises(ConnectionError):
             await RealHost("b", tmp_path).network.connect(listener.address)
+
+    run(main())
+
+
+def test_a_connection_that_ends_before_tls_says_so(tmp_path: Path) -> None:
+    """What a proxy does whose target is dead."""
+
+    async def hang_up(stream: Stream) -> None:
+        stream.close()
+
+    async def main() -> None:
+        async with RealHost("a", tmp_path) as host:
+            listener = await host.network.listen(ANY, hang_up)
+            with pytest.raises(ConnectionError, match=f"{listener.address} closed the connection"):
+                await host.network.connect(listener.address, ssl.create_default_context())
 
     run(main())
