@@ -359,8 +359,11 @@ def make_credentials(folder: Path, nodes: list[DevNode]) -> None:
         _write(certs / f"{name}.pem", pem.certificate)
         _write(certs / f"{name}-key.pem", pem.key)
     for name in ("secret", "manager-secret"):
-        (folder / name).unlink(missing_ok=True)
-        _write(folder / name, secrets.token_urlsafe(32).encode())
+        place = folder / name
+        if place.is_file() and place.stat().st_size:
+            continue  # what the nodes keep in this directory is sealed with it
+        place.unlink(missing_ok=True)
+        _write(place, secrets.token_urlsafe(32).encode())
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -39,3 +39,12 @@ def test_flags_are_what_the_command_would_read(tmp_path: Path) -> None:
     assert manager.flags()["seed"] == ["127.0.0.1:27100", "127.0.0.1:27101"]
     assert worker.flags()["cores"] == "1"
     assert worker.flags()["bind"] == "127.0.0.1:27102"
+
+
+def test_what_nodes_have_sealed_on_disk_is_read_after_a_restart(tmp_path: Path) -> None:
+    secrets = [tmp_path / "secret", tmp_path / "manager-secret"]
+    make_credentials(tmp_path, PLAN.nodes(tmp_path))
+    first = [place.read_bytes() for place in secrets]
+    make_credentials(tmp_path, PLAN.nodes(tmp_path))
+    assert [place.read_bytes() for place in secrets] == first
+    assert len(set(first)) == 2
