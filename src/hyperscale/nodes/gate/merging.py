@@ -70,7 +70,8 @@ def results_of(
     course = Course(
         name=body.name,
         started_at=body.started_at,
-        elapsed_s=elapsed_s,
+        # a gate that was started again has known the job for less time than it ran
+        elapsed_s=max([elapsed_s, *(whole.facts.started_s + whole.elapsed_s for whole in wholes)]),
         state="finished",
         cut=cut,
         cut_reason=cut_reason,

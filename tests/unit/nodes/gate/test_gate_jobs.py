@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hyperscale.errors import BadInput
 from hyperscale.nodes.gate.events import (
@@ -20,10 +22,11 @@ from hyperscale.nodes.gate.events import (
     request_of,
 )
 from hyperscale.nodes.gate.jobs import GateJob, GateJobs
-from hyperscale.nodes.gate.merging import status_of
+from hyperscale.nodes.gate.merging import aggregates_of, results_of, status_of
 from hyperscale.nodes.gate.settings import datacenters_of
-from hyperscale.nodes.protocol.jobs import SteerJob
+from hyperscale.nodes.protocol.jobs import Body, SteerJob
 from hyperscale.runtime.host import Address
+from tests.unit.nodes.manager.cases import FACTS, state
 
 CREATED = Created(name="shop", body=b"", digest="d1", datacenters={"eu": 0, "us": 0})
 
@@ -120,3 +123,16 @@ def test_datacenters_are_told_by_name_and_address() -> None:
 def test_a_datacenter_that_cannot_be_read_is_named(text: str) -> None:
     with pytest.raises(BadInput, match="--datacenter"):
         datacenters_of([text])
+
+
+def test_a_job_took_at_least_as_long_as_its_load() -> None:
+    """A gate that was started again has known it for a moment."""
+    body = msgspec.msgpack.encode(Body(workflows=(FACTS,), source=b"", overrides=b""))
+    job = GateJob("j1", replace(CREATED, body=body, datacenters={"eu": 0}), 0.0)
+    job.apply(1.0, Lost("eu", "its host burned", {FACTS.name: state(10)}, 1.0))
+    (told,) = aggregates_of(job, job.ends["eu"])
+    making = results_of(job, "shop", 0.001, ())
+    with pytest.raises(StopIteration) as made:
+        while True:
+            next(making)
+    assert made.value.value.elapsed_s == told.elapsed_s > 0.001
