@@ -198,8 +198,10 @@ def _split_iterations(load: SharedIterations, cores: int) -> list[Load]:
 def _split_arrivals(load: ArrivalRate | RampingRate, cores: int) -> list[Load]:
     """Arrival number n goes to core n % cores: each share runs at a part of the rate, shifted."""
     shares: list[Load] = []
-    ready = split_vus(load.vus, cores)
     caps = split_vus(load.max_vus, cores)
+    ready = split_vus(load.vus, cores)
+    if ready[-1] > caps[-1]:  # the rest of few users is more than one core may have
+        ready = apportion(load.vus, [1] * cores)
     for core in range(cores):
         phase = (core + load.phase) / cores
         if isinstance(load, ArrivalRate):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import pytest
 
@@ -136,3 +138,13 @@ def test_what_every_load_has_stays_with_every_share() -> None:
 def test_a_load_that_makes_no_sense_is_refused(make: object, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         make()  # type: ignore[operator]
+
+
+def test_no_core_begins_with_more_users_than_it_may_have() -> None:
+    for most, ready, cores in itertools.product(range(1, 14), range(14), range(1, 9)):
+        if ready > most:
+            continue
+        shares = split(ArrivalRate(rate=50, duration_s=20, vus=ready, max_vus=most), cores)
+        each = [(one.vus, one.max_vus) for one in shares if isinstance(one, ArrivalRate)]
+        assert all(vus <= cap for vus, cap in each), (most, ready, cores, each)
+        assert [sum(amounts) for amounts in zip(*each, strict=True)] == [ready, most]
