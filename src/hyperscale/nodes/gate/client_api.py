@@ -17,8 +17,8 @@ from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
 from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.nodes.gate.events import Asked, Commanded, Completed, Created
+from hyperscale.nodes.gate.job_ledger import JobLedger, job_id_of
 from hyperscale.nodes.gate.jobs import GateJob
-from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
@@ -73,7 +73,7 @@ class GateApi:
         host: Host,
         settings: GateSettings,
         node: Node,
-        ledger: Ledger,
+        ledger: JobLedger,
         owner: Owner,
         router: Router,
     ) -> None:
@@ -106,7 +106,10 @@ class GateApi:
         if self._ledger.is_being_forgotten(job_id) and isinstance(ask, SubmitJob):
             why = f"job {job_id}, which had the same key, is over and about to be forgotten"
             raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
-        if self._ledger.is_unheard_of(job_id) and not isinstance(ask, SubmitJob):
+        is_found = isinstance(ask, SubmitJob) or not self._ledger.is_unheard_of(job_id)
+        if not is_found and await self._surely(call, self._ledger.is_nowhere(job_id)):
+            raise _unknown(call, ask)
+        if not is_found and self._ledger.is_unheard_of(job_id):
             return await self._who_knows(call, ask, job_id)
         owner = self._ledger.owner(job_id)
         if not ask.passed_on and owner != self._ledger.me:
@@ -196,7 +199,7 @@ class GateApi:
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
         digest = body.digest()
-        self._ledger.begin(job_id)
+        await self._surely(call, self._ledger.begin(job_id))
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
             with passing_on(call):
@@ -291,8 +294,13 @@ class GateApi:
         return msgspec.structs.replace(refusal, retry_after_s=NOWHERE_AGAIN_S)
 
     async def _hold(self, call: Call, job_id: str, event: Created | Commanded) -> None:
+        await self._surely(call, self._ledger.append(job_id, event))
+
+    @staticmethod
+    async def _surely(call: Call, asked: Awaitable[A]) -> A:
+        """What the log answers. Raises Refused when it does not: then the client asks again."""
         try:
-            await self._ledger.append(job_id, event)
+            return await asked
         except (NotPrimary, Unknown) as error:
             why = str(error) or "this gate does not own the job any more"
             raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED) from None
