@@ -54,8 +54,9 @@ SCHEMES: Final = {"etcd": "http", "etcds": "https"}
 
 
 def endpoints_of(address: str, hint: str) -> list[str]:
-    """`etcd://HOST:PORT,HOST:PORT`, or `etcds://` with TLS. Raises BadInput."""
+    """`[etcd://]HOST:PORT,HOST:PORT`, or `etcds://` before it for TLS. Raises BadInput."""
     scheme, _, hosts = address.rpartition("://")
+    scheme = scheme or "etcd"
     if scheme not in SCHEMES:
         raise BadInput(f"{address.rpartition('@')[2]!r} is not the address of an etcd", hint)
     return [_endpoint(SCHEMES[scheme], each, hint) for each in hosts.split(",") if each]

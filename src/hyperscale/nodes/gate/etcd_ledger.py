@@ -48,6 +48,7 @@ class Held:
 
     owner: str = ""
     token: int = 0
+    """The create revision of the owner's key; where there is none, the revision that took it."""
     lease: str = ""
     is_mine: bool = False
     head: int = 0
@@ -250,7 +251,11 @@ class EtcdLedger(JobLedger):
         found = await self._store.read(job_id, held.next - 1)
         if found.owner is not None:
             self._apply(found.owner)
-        if found.owner is None or not self._lease or found.owner.lease != self._lease:
+        if (
+            found.owner is None
+            or found.owner.created != held.token  # the watch knows of a later one
+            or found.owner.lease != self._lease
+        ):
             held.is_mine = False
             raise NotPrimary(held.owner or None)
         created = 0 if found.head is None else found.head.created
@@ -290,7 +295,7 @@ class EtcdLedger(JobLedger):
     def _apply_owner(self, held: Held, change: Change) -> None:
         if change.value is None:
             if change.revision > held.token:
-                held.owner, held.lease, held.is_mine = "", "", False
+                held.owner, held.token, held.lease, held.is_mine = "", change.revision, "", False
         elif change.created >= held.token:
             if change.created != held.token:
                 held.is_mine = False

@@ -23,7 +23,7 @@ from hyperscale.wire.identity import NAME_RULE, is_name
 
 Datacenters = dict[str, tuple[Address, ...]]
 STORES = ("vsr", "etcd")
-ETCD_HINT = "ledger.etcd = etcd://HOST:PORT,HOST:PORT, or etcds:// with TLS"
+ETCD_HINT = "ledger.etcd = HOST:PORT,HOST:PORT, or etcds://HOST:PORT,HOST:PORT with TLS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,10 @@ class LedgerSettings(VsrSettings):
         if self.store not in STORES:
             raise BadInput(f"ledger.store takes vsr or etcd, not {self.store!r}")
         if self.store == "vsr":
-            if any((self.etcd, self.etcd_user, self.etcd_password, self.etcd_ca, self.etcd_cert)):
+            files = (self.etcd_ca, self.etcd_cert, self.etcd_key)
+            if any((self.etcd, self.etcd_user, self.etcd_password, *files)):
                 raise BadInput(
-                    "where etcd is was said, and not that jobs are kept there",
+                    "ledger.etcd says where etcd is, and nothing says that jobs are kept there",
                     "ledger.store = etcd",
                 )
             return
