@@ -43,11 +43,16 @@ def call(
     return response.status
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("qop", ["", "auth", "auth-int", "auth-int, auth"])
+@pytest.mark.parametrize(
+    ("qop", "algorithm"),
+    [
+        (qop, algorithm)
+        for qop in ("", "auth", "auth-int", "auth-int, auth")
+        for algorithm in ALGORITHMS
+        if qop or not algorithm.endswith("-sess")  # a session needs a cnonce, which comes with qop
+    ],
+)
 def test_a_server_that_checks(algorithm: str, qop: str) -> None:
-    if algorithm.endswith("-sess") and not qop:
-        pytest.skip("a session needs a cnonce, which only comes with qop")
     with digest_server(algorithm, qop) as server:
         auth = DigestAuth(USER, PASSWORD)
         assert call(server, auth, "GET", "/a?b=c&d=%22") == 200, server.refused

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hyperscale.cli import main
 from hyperscale.cluster.membership import messages
 from hyperscale.nodes.member import node
 from hyperscale.nodes.member.node_parts import introduction_of
-from hyperscale.nodes.member.settings import NodeSettings
 from hyperscale.wire.handshake import Introduction
 
 PROTOCOL = (0, 9)
 
 
-def old_introduction_of(settings: NodeSettings, incarnation: int) -> Introduction:
-    return replace(introduction_of(settings, incarnation), protocol=PROTOCOL)
+def old_introduction_of(*given: Any) -> Introduction:
+    return replace(introduction_of(*given), protocol=PROTOCOL)
 
 
 if __name__ == "__main__":
