@@ -15,9 +15,8 @@ import msgspec
 
 from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
-from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.nodes.gate.events import Asked, Commanded, Completed, Created
-from hyperscale.nodes.gate.job_ledger import JobLedger, job_id_of
+from hyperscale.nodes.gate.job_ledger import JobLedger, answered, job_id_of
 from hyperscale.nodes.gate.jobs import GateJob
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.routing import Router
@@ -107,7 +106,7 @@ class GateApi:
             why = f"job {job_id}, which had the same key, is over and about to be forgotten"
             raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
         is_found = isinstance(ask, SubmitJob) or not self._ledger.is_unheard_of(job_id)
-        if not is_found and await self._surely(call, self._ledger.is_nowhere(job_id)):
+        if not is_found and await answered(call, self._ledger.is_nowhere(job_id)):
             raise _unknown(call, ask)
         if not is_found and self._ledger.is_unheard_of(job_id):
             return await self._who_knows(call, ask, job_id)
@@ -199,7 +198,7 @@ class GateApi:
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
         digest = body.digest()
-        await self._surely(call, self._ledger.begin(job_id))
+        await answered(call, self._ledger.begin(job_id))
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
             with passing_on(call):
@@ -232,7 +231,7 @@ class GateApi:
             asked=asked,
         )
         if known is None:
-            await self._hold(call, job_id, created)
+            await answered(call, self._ledger.append(job_id, created))
             known = self._ledger.jobs.job(job_id)
             duplicate = False
         else:
@@ -293,18 +292,6 @@ class GateApi:
             return refusal
         return msgspec.structs.replace(refusal, retry_after_s=NOWHERE_AGAIN_S)
 
-    async def _hold(self, call: Call, job_id: str, event: Created | Commanded) -> None:
-        await self._surely(call, self._ledger.append(job_id, event))
-
-    @staticmethod
-    async def _surely(call: Call, asked: Awaitable[A]) -> A:
-        """What the log answers. Raises Refused when it does not: then the client asks again."""
-        try:
-            return await asked
-        except (NotPrimary, Unknown) as error:
-            why = str(error) or "this gate does not own the job any more"
-            raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED) from None
-
     async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
         """Accepted once it is committed: every datacenter is told until it has answered."""
         job, who = self._known(call, ask), asker(call, ask)
@@ -329,7 +316,7 @@ class GateApi:
             workflow=ask.workflow,
             command_id=ask.command_id or f"{self._random.getrandbits(64):016x}",
         )
-        await self._hold(call, job.job_id, Commanded(told))
+        await answered(call, self._ledger.append(job.job_id, Commanded(told)))
         workflows = 1 if ask.workflow else len(job.body.workflows)
         return SteerAck(job_id=job.job_id, accepted=True, workflows=workflows)
 

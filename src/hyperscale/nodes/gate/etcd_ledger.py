@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import math
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hyperscale.cluster.placement.rendezvous import rank
@@ -21,6 +20,7 @@ from hyperscale.errors import BadInput
 from hyperscale.ledger.etcd.store import Change, Compacted, EtcdStore, Written
 from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.nodes.gate import events
+from hyperscale.nodes.gate.etcd_held import Held
 from hyperscale.nodes.gate.events import AnyEvent, Completed, Ended, Lost, Told, request_of
 from hyperscale.nodes.gate.job_ledger import JobLedger, less
 from hyperscale.nodes.gate.settings import LedgerSettings
@@ -40,29 +40,6 @@ TURN_S: Final = 0.3
 """A job whose owner is gone is wanted by one gate after the other, so that they share them."""
 AT_ONCE_MAX: Final = 50
 _GONE: Final = 1 << 60
-
-
-@dataclass(slots=True)
-class Held:
-    """One job, as far as it is known here."""
-
-    owner: str = ""
-    token: int = 0
-    """The create revision of the owner's key; where there is none, the revision that took it."""
-    lease: str = ""
-    is_mine: bool = False
-    head: int = 0
-    created: int = 0
-    """The head's create revision. What is older is of a job that had the same id before."""
-    next: int = 0
-    requests: set[str] = field(default_factory=set)
-    told: dict[str, int] = field(default_factory=dict)
-    """By datacenter: the number of the event that tells its numbers."""
-    is_unsure: bool = False
-    is_closing: bool = False
-    unowned_since: float = 0.0
-    not_before: float = 0.0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class EtcdLedger(JobLedger):

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from hyperscale.ledger.vsr import Unknown, VsrSettings
+from hyperscale.ledger.vsr import NotPrimary, Unknown, VsrSettings
 from hyperscale.nodes.gate import events
 from hyperscale.nodes.gate.events import AnyEvent
 from hyperscale.nodes.gate.jobs import GateJobs, condensed
 from hyperscale.nodes.member.node import Node
+from hyperscale.nodes.member.passing_on import ASK_AGAIN_S
 from hyperscale.nodes.protocol.sealing import Sealing
 from hyperscale.runtime.host import Address, Host
+from hyperscale.wire.errors import Reason, Refused
 from hyperscale.wire.peer import Peer
+from hyperscale.wire.serving import Call
+
+A = TypeVar("A")
 
 
 def less(payload: bytes) -> bytes:
@@ -26,6 +32,15 @@ def less(payload: bytes) -> bytes:
 
 def job_id_of(key: str) -> str:
     return hashlib.blake2b(key.encode(), digest_size=8).hexdigest()[:15]
+
+
+async def answered(call: Call, asked: Awaitable[A]) -> A:
+    """What the log answers. Raises Refused when it does not: then the client asks again."""
+    try:
+        return await asked
+    except (NotPrimary, Unknown) as error:
+        why = str(error) or "this gate does not own the job any more"
+        raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED) from None
 
 
 class JobLedger(ABC):
