@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     whole: bool
-    """False: cut at BODY_BYTES_MAX, or a body without a length, which ends with the connection."""
+    """False: cut at `bytes_max`, or a body without a length, which ends with the connection."""
 
 
 def request_of(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
@@ -95,20 +95,20 @@ class Connection:
     def send(self, request: bytes) -> None:
         self._writer.write(request)
 
-    async def answer(self, bodiless: bool = False) -> Answer:
+    async def answer(self, bodiless: bool = False, bytes_max: int = BODY_BYTES_MAX) -> Answer:
         """`bodiless`: to HEAD, whose answers tell the length of a body that does not come."""
         reading = _Reading(bodiless)
         parser = httptools.HttpResponseParser(reading)
-        while not reading.complete and reading.size <= BODY_BYTES_MAX and await self._feed(parser):
+        while not reading.complete and reading.size <= bytes_max and await self._feed(parser):
             pass
         status = parser.get_status_code()
         if not status:
             raise HttpFailed("the connection closed before an answer")
-        cut = not reading.complete and reading.size <= BODY_BYTES_MAX
+        cut = not reading.complete and reading.size <= bytes_max
         if cut and not reading.ends_with_connection:
             raise HttpFailed("the connection closed within an answer")
-        whole = reading.complete and reading.size <= BODY_BYTES_MAX
-        return Answer(status, reading.taken()[:BODY_BYTES_MAX], whole)
+        whole = reading.complete and reading.size <= bytes_max
+        return Answer(status, reading.taken()[:bytes_max], whole)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, until it ends or somebody stops asking."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from hyperscale.runtime.etcd import EtcdAccess
 from hyperscale.runtime.host import Host
 from hyperscale.runtime.real import RealHost
 from hyperscale.runtime.tasks import ended
 from hyperscale.scheduler.instants import Instant, instants_of
 from hyperscale.scheduler.leader.coordinator import Coordinator
 from hyperscale.scheduler.leader.election import Leader
-from hyperscale.scheduler.leader.etcd_gateway import EtcdAccess
 from hyperscale.scheduler.leader.opening import election_of, open_election
 from hyperscale.scheduler.leader.settings import CoordinatorSettings
 from hyperscale.scheduler.queue import emergency_stop as emergency

@@ -22,6 +22,7 @@ from hyperscale.errors import ExitCode
 from tests.integration.cli.program import Ended, Running, assert_refused, hyperscale, write_workflow
 from tests.integration.client.test_dev import free_ports
 from tests.integration.conftest import Stats
+from tests.integration.scheduler.etcd_cluster import etcd_cluster
 
 NODES = 9
 KEY = "tests:1:0123456789abcdef"
@@ -427,6 +428,28 @@ def test_nothing_is_missing_when_the_owner_is_killed(
         each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 240))
         assert by_datacenter(all_nodes.results()) == each
         assert stats()["requests"] == 720
+
+
+def test_nothing_is_missing_when_the_owner_is_killed_and_jobs_are_in_etcd(
+    tmp_path: Path, target: str, stats: Stats
+) -> None:
+    file = write_workflow(tmp_path, f"{target}/")
+    with etcd_cluster(tmp_path / "etcd", 1) as etcd:
+        where = {"HYPERSCALE_LEDGER_STORE": "etcd", "HYPERSCALE_LEDGER_ETCD": etcd.address}
+        with world(tmp_path, **where) as all_nodes:
+            with all_nodes.running(file, *RATE, "-o", "out.json") as run:
+                run.wait_until(lambda: stats()["requests"] > 60, "load")
+                (job,) = re.findall(r"job (\w+) accepted", run.said)
+                first = all_nodes.owner()
+                key = f"hyperscale-gates/dev/dev/jobs/owner/{job}"
+                assert etcd.control("get", key, "--print-value-only").strip() == first
+                all_nodes.kill(first)
+                ended = run.ended()
+            assert ended.code == ExitCode.PASSED, ended
+            each = dict.fromkeys(("dc1", "dc2", "dc3"), ("completed", 240))
+            assert by_datacenter(all_nodes.results()) == each
+            assert stats()["requests"] == 720
+            assert etcd.control("get", key, "--print-value-only").strip() not in ("", first)
 
 
 def test_a_new_owner_begins_what_is_prepared_once(tmp_path: Path) -> None:

@@ -72,13 +72,14 @@ class EtcdCluster:
             process.kill()
             process.wait()
 
-    def control(self, *words: str) -> None:
-        """`etcdctl WORDS`."""
+    def control(self, *words: str) -> str:
+        """What `etcdctl WORDS` says."""
         command = [str(_BINARIES / "etcdctl"), "--endpoints", f"{self._scheme}://{self.hosts[0]}"]
         if self._files:
             certificate, key = map(str, self._files)
             command += ["--cacert", certificate, "--cert", certificate, "--key", key]
-        subprocess.run([*command, *words], check=True, capture_output=True, timeout=60)
+        ended = subprocess.run([*command, *words], check=True, capture_output=True, timeout=60)
+        return ended.stdout.decode()
 
     def _started(self, member: int) -> subprocess.Popen[bytes]:
         everybody = ",".join(f"m{i}={peer}" for i, peer in enumerate(self._peers))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hyperscale.errors import BadInput
+from hyperscale.runtime.etcd import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.leader.election import Election, ElectionUnavailable
-from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.leader.opening import open_election
 from hyperscale.scheduler.store.memory import MemoryGround
 from hyperscale.scheduler.store.store import Store

@@ -32,6 +32,7 @@ from hyperscale.engine.source import FileSource
 from hyperscale.errors import ExitCode
 from hyperscale.metrics.histogram import LATENCY
 from hyperscale.nodes.client.settings import SECTION as CLUSTER
+from hyperscale.nodes.gate.settings import SECTIONS as GATE
 from hyperscale.nodes.manager.settings import SECTIONS as MANAGER
 from hyperscale.nodes.worker.settings import SECTION as WORKER
 from hyperscale.scheduler.http.settings import SECTIONS as SCHEDULER
@@ -66,7 +67,7 @@ SPLIT = ("nodes", "scheduler", "ledger", "cluster")  # rooms whose folders are r
 BASES = (ROOT, PACKAGE, DOCS)
 ENOUGH_ITERATIONS = 20  # for a step that runs in one of five
 SHOWN_TARGET = "http://127.0.0.1:8080"
-ALL_SECTIONS = (RUN, CLUSTER, WORKER, *MANAGER, *SCHEDULER)
+ALL_SECTIONS = (RUN, CLUSTER, WORKER, *MANAGER, *GATE, *SCHEDULER)
 OTHER_PROGRAMS = ("k6", "locust", "make", "pip", "pytest", "python", "ulimit", "wrk")
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

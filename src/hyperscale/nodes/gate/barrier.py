@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun
 from hyperscale.nodes.gate.events import Begun
+from hyperscale.nodes.gate.job_ledger import JobLedger
 from hyperscale.nodes.gate.jobs import GateJob
-from hyperscale.nodes.gate.ledger import Ledger
 from hyperscale.runtime.host import Host
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Barrier:
         host: Host,
         job: GateJob,
         runs: Mapping[str, DatacenterRun],
-        ledger: Ledger,
+        ledger: JobLedger,
         within_s: float,
         log: FilteringBoundLogger,
         is_cut_off: Callable[[], bool],

@@ -15,10 +15,9 @@ import msgspec
 
 from hyperscale.cluster.routing import NOT_NAMED, Decision
 from hyperscale.errors import HyperscaleError
-from hyperscale.ledger.vsr import NotPrimary, Unknown
 from hyperscale.nodes.gate.events import Asked, Commanded, Completed, Created
+from hyperscale.nodes.gate.job_ledger import JobLedger, answered, job_id_of
 from hyperscale.nodes.gate.jobs import GateJob
-from hyperscale.nodes.gate.ledger import Ledger, job_id_of
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.routing import Router
 from hyperscale.nodes.gate.settings import GateSettings
@@ -73,7 +72,7 @@ class GateApi:
         host: Host,
         settings: GateSettings,
         node: Node,
-        ledger: Ledger,
+        ledger: JobLedger,
         owner: Owner,
         router: Router,
     ) -> None:
@@ -106,7 +105,10 @@ class GateApi:
         if self._ledger.is_being_forgotten(job_id) and isinstance(ask, SubmitJob):
             why = f"job {job_id}, which had the same key, is over and about to be forgotten"
             raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED)
-        if self._ledger.is_unheard_of(job_id) and not isinstance(ask, SubmitJob):
+        is_found = isinstance(ask, SubmitJob) or not self._ledger.is_unheard_of(job_id)
+        if not is_found and await answered(call, self._ledger.is_nowhere(job_id)):
+            raise _unknown(call, ask)
+        if not is_found and self._ledger.is_unheard_of(job_id):
             return await self._who_knows(call, ask, job_id)
         owner = self._ledger.owner(job_id)
         if not ask.passed_on and owner != self._ledger.me:
@@ -196,7 +198,7 @@ class GateApi:
         except (msgspec.MsgspecError, ValueError, HyperscaleError) as error:
             return self._refuse(ask, f"it cannot be taken: {error}", getattr(error, "hint", ""))
         digest = body.digest()
-        self._ledger.begin(job_id)
+        await answered(call, self._ledger.begin(job_id))
         if not self._ledger.owns(job_id):
             peer = await self._elsewhere(call, ask, job_id)
             with passing_on(call):
@@ -229,7 +231,7 @@ class GateApi:
             asked=asked,
         )
         if known is None:
-            await self._hold(call, job_id, created)
+            await answered(call, self._ledger.append(job_id, created))
             known = self._ledger.jobs.job(job_id)
             duplicate = False
         else:
@@ -290,13 +292,6 @@ class GateApi:
             return refusal
         return msgspec.structs.replace(refusal, retry_after_s=NOWHERE_AGAIN_S)
 
-    async def _hold(self, call: Call, job_id: str, event: Created | Commanded) -> None:
-        try:
-            await self._ledger.append(job_id, event)
-        except (NotPrimary, Unknown) as error:
-            why = str(error) or "this gate does not own the job any more"
-            raise Refused(call.kind.name, why, ASK_AGAIN_S, Reason.OVERLOADED) from None
-
     async def steer(self, call: Call, ask: SteerJob) -> SteerAck:
         """Accepted once it is committed: every datacenter is told until it has answered."""
         job, who = self._known(call, ask), asker(call, ask)
@@ -321,7 +316,7 @@ class GateApi:
             workflow=ask.workflow,
             command_id=ask.command_id or f"{self._random.getrandbits(64):016x}",
         )
-        await self._hold(call, job.job_id, Commanded(told))
+        await answered(call, self._ledger.append(job.job_id, Commanded(told)))
         workflows = 1 if ask.workflow else len(job.body.workflows)
         return SteerAck(job_id=job.job_id, accepted=True, workflows=workflows)
 

@@ -11,6 +11,7 @@ from hyperscale.nodes.client.managers import LIMITS, Managers
 from hyperscale.nodes.gate.client_api import GateApi
 from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.datacenters_api import DatacentersApi
+from hyperscale.nodes.gate.job_ledger import JobLedger
 from hyperscale.nodes.gate.ledger import LEDGER, Ledger
 from hyperscale.nodes.gate.owner import Owner
 from hyperscale.nodes.gate.retention import Retention
@@ -45,9 +46,17 @@ class Gate:
         self.log = logs.logger("gate", node_id=settings.node.id)
         self.node = Node(host, settings.node, kinds, limits=LIMITS_OF_CLIENTS)
         self.over = self.node.over
-        self.ledger = self.ledger_class(
-            host, self.node, settings.gates, settings.ledger, settings.commit_s
-        )
+        self.ledger: JobLedger
+        if settings.ledger.store == "etcd":
+            from hyperscale.nodes.gate.etcd_ledger import EtcdLedger  # its clients are not for all
+
+            self.ledger = EtcdLedger(
+                host, self.node, settings.gates, settings.ledger, settings.commit_s, self.log
+            )
+        else:
+            self.ledger = self.ledger_class(
+                host, self.node, settings.gates, settings.ledger, settings.commit_s
+            )
         self._clusters: dict[str, Cluster] = {}
         self.datacenters = self.datacenters_class(host, self.node, settings, self.log)
         self.router = Router(host.clock, self.datacenters, self.log)

@@ -25,8 +25,8 @@ from hyperscale.nodes.gate.counters import Counters
 from hyperscale.nodes.gate.datacenter_run import DatacenterRun, withdraw
 from hyperscale.nodes.gate.datacenters import Datacenters
 from hyperscale.nodes.gate.events import AnyEvent, Commanded, Completed, Lost, Withdrawn
+from hyperscale.nodes.gate.job_ledger import JobLedger
 from hyperscale.nodes.gate.jobs import GateJob
-from hyperscale.nodes.gate.ledger import Ledger
 from hyperscale.nodes.gate.merging import BY_THRESHOLD, LATE_S, aggregates_of, results_of, status_of
 from hyperscale.nodes.gate.numbers import LiveNumbers
 from hyperscale.nodes.gate.settings import GateSettings
@@ -52,7 +52,7 @@ class OwnedJob:
         self,
         host: Host,
         job: GateJob,
-        ledger: Ledger,
+        ledger: JobLedger,
         datacenters: Mapping[str, Cluster],
         settings: GateSettings,
         counts: Counters,
@@ -265,7 +265,7 @@ class Owner:
     def __init__(
         self,
         host: Host,
-        ledger: Ledger,
+        ledger: JobLedger,
         datacenters: Mapping[str, Cluster],
         settings: GateSettings,
         log: FilteringBoundLogger,

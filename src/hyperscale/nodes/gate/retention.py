@@ -10,8 +10,8 @@ import asyncio
 from contextlib import suppress
 
 from hyperscale.ledger.vsr import NotPrimary, Unknown
+from hyperscale.nodes.gate.job_ledger import JobLedger
 from hyperscale.nodes.gate.jobs import GateJob
-from hyperscale.nodes.gate.ledger import Ledger
 from hyperscale.nodes.gate.settings import GateSettings
 from hyperscale.runtime.host import Host
 
@@ -20,7 +20,7 @@ AT_ONCE_MAX = 200  # so that a million jobs that are due do not keep the others 
 
 
 class Retention:
-    def __init__(self, host: Host, settings: GateSettings, ledger: Ledger) -> None:
+    def __init__(self, host: Host, settings: GateSettings, ledger: JobLedger) -> None:
         self._host = host
         self._settings = settings
         self._ledger = ledger

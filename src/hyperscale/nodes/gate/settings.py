@@ -10,17 +10,73 @@ from dataclasses import dataclass, field
 
 from hyperscale.cluster.datacenters.settings import ProbeSettings
 from hyperscale.cluster.discovery.settings import parse_address
-from hyperscale.config.sections import Reading, Section, numbers_of
+from hyperscale.config.sections import Reading, Section, defaults_of, numbers_of
 from hyperscale.errors import BadInput
 from hyperscale.ledger.vsr import VsrSettings
 from hyperscale.nodes.client.settings import PORT_DEFAULT
 from hyperscale.nodes.member import settings as member
 from hyperscale.nodes.member.access import OTHERS
 from hyperscale.nodes.member.settings import NodeSettings
+from hyperscale.runtime.etcd import EtcdAccess, endpoints_of
 from hyperscale.runtime.host import Address
 from hyperscale.wire.identity import NAME_RULE, is_name
 
 Datacenters = dict[str, tuple[Address, ...]]
+STORES = ("vsr", "etcd")
+ETCD_HINT = "ledger.etcd = HOST:PORT,HOST:PORT, or etcds://HOST:PORT,HOST:PORT with TLS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSettings(VsrSettings):
+    """Where jobs are written down, with the times of it."""
+
+    store: str = "vsr"
+    """"vsr": by the gates themselves; or "etcd"."""
+    etcd: str = ""
+    etcd_user: str = ""
+    etcd_password: str = field(default="", repr=False)
+    etcd_ca: str = ""
+    etcd_cert: str = ""
+    etcd_key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.store not in STORES:
+            raise BadInput(f"ledger.store takes vsr or etcd, not {self.store!r}")
+        if self.store == "vsr":
+            files = (self.etcd_ca, self.etcd_cert, self.etcd_key)
+            if any((self.etcd, self.etcd_user, self.etcd_password, *files)):
+                raise BadInput(
+                    "ledger.etcd says where etcd is, and nothing says that jobs are kept there",
+                    "ledger.store = etcd",
+                )
+            return
+        if not self.etcd:
+            raise BadInput("ledger.store is etcd, and nothing says where that is", ETCD_HINT)
+        endpoints = endpoints_of(self.etcd, ETCD_HINT)
+        if not endpoints:
+            raise BadInput(f"{self.etcd!r} names no member of etcd", ETCD_HINT)
+        secure = endpoints[0].startswith("https:")
+        if (self.etcd_ca or self.etcd_cert or self.etcd_key) and not secure:
+            raise BadInput(
+                "ledger.etcd_ca, etcd_cert and etcd_key need TLS", "ledger.etcd = etcds://HOST:PORT"
+            )
+        if bool(self.etcd_cert) != bool(self.etcd_key):
+            raise BadInput("ledger.etcd_cert and ledger.etcd_key belong together")
+        if bool(self.etcd_user) != bool(self.etcd_password):
+            raise BadInput(
+                "ledger.etcd_user and ledger.etcd_password belong together",
+                "the password is best given as HYPERSCALE_LEDGER_ETCD_PASSWORD",
+            )
+
+    @property
+    def access(self) -> EtcdAccess:
+        return EtcdAccess(
+            user=self.etcd_user,
+            password=self.etcd_password,
+            ca=self.etcd_ca,
+            cert=self.etcd_cert,
+            key=self.etcd_key,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +88,7 @@ class GateSettings:
     datacenters: Datacenters
     """Where the managers of each datacenter are."""
 
-    ledger: VsrSettings = field(default_factory=VsrSettings)
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
 
     probes: ProbeSettings = field(default_factory=ProbeSettings)
 
@@ -87,7 +143,12 @@ SECTIONS = (
         flags=("gates", "datacenter"),
     ),
     Section("gate.probes", numbers_of(ProbeSettings)),
-    Section("ledger", numbers_of(VsrSettings), may_be_zero=("drift",)),
+    Section(
+        "ledger",
+        defaults_of(LedgerSettings),
+        may_be_zero=("drift",),
+        secret=frozenset({"etcd_password"}),
+    ),
 )
 
 
@@ -100,7 +161,7 @@ def gate_settings(reading: Reading) -> GateSettings:
             node=node,
             gates=tuple(gates) or (node.id,),
             datacenters=datacenters_of(datacenters),
-            ledger=reading.build("ledger", VsrSettings),
+            ledger=reading.build("ledger", LedgerSettings),
             probes=reading.build("probes", ProbeSettings),
             **{name: reading.of("gate", name).value for name in (*_NUMBERS, "jobs_of_others")},
         )

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from hyperscale.scheduler.leader.election import Leader
-from hyperscale.scheduler.leader.etcd_gateway import EtcdAccess, Gateway
+from hyperscale.runtime.etcd import EtcdAccess, Gateway
+from hyperscale.scheduler.leader.election import ElectionUnavailable, Leader
 
 TIMEOUT_S_MAX: Final = 5.0
 TIMEOUT_S_MIN: Final = 0.5
@@ -43,7 +43,7 @@ class EtcdLease:
         timeout_s = TIMEOUT_S_MAX
         if len(endpoints) > 1:
             timeout_s = min(timeout_s, max(TIMEOUT_S_MIN, ttl_s / TIMEOUTS_PER_TTL))
-        self._gateway = Gateway(endpoints, access, timeout_s)
+        self._gateway = Gateway(endpoints, access, timeout_s, ElectionUnavailable)
         self._who = msgspec.json.encode((node, address))
         self._ttl_s = max(1, round(ttl_s))
         self._key = f"{prefix}/leader"

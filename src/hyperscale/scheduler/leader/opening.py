@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from hyperscale.errors import BadInput
+from hyperscale.runtime.etcd import ANONYMOUS, SCHEMES, EtcdAccess, endpoints_of
 from hyperscale.runtime.host import Host
 from hyperscale.scheduler.addresses import plain_address
 from hyperscale.scheduler.leader.election import TTL_S, Election, Lease, LeasedElection
-from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS, EtcdAccess
 from hyperscale.scheduler.leader.local_lease import LocalLease
 from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.telemetry.hook import NO_TELEMETRY, Telemetry
@@ -17,7 +15,6 @@ _HINT = (
     "local, etcd://HOST:PORT[,HOST:PORT][/PREFIX], etcds:// with TLS, redis://HOST:PORT/DB"
     " or postgres://USER@HOST/DATABASE"
 )
-_ETCD = {"etcd": "http", "etcds": "https"}
 
 
 def open_election(
@@ -35,11 +32,11 @@ def open_election(
     scheme, separator, rest = address.partition("://")
     if address == "local":
         lease = LocalLease(host.clock, store, node, node_address, ttl_s)
-    elif scheme in _ETCD and rest:
+    elif scheme in SCHEMES and rest:
         from hyperscale.scheduler.leader.etcd_lease import EtcdLease
 
         hosts, _, prefix = rest.partition("/")
-        endpoints = [_endpoint(_ETCD[scheme], each) for each in hosts.split(",") if each]
+        endpoints = endpoints_of(f"{scheme}://{hosts}", _HINT)
         prefix = prefix or "hyperscale-scheduler"
         lease = EtcdLease(endpoints, node, node_address, ttl_s, prefix, access)
     elif scheme in ("redis", "rediss", "unix") and separator and rest:
@@ -58,14 +55,3 @@ def open_election(
 def election_of(election: str, store: str) -> str:
     """`local` is by the store: where that knows a better way than comparing a row, by that one."""
     return store if election == "local" and store.startswith("postgres") else election
-
-
-def _endpoint(scheme: str, host: str) -> str:
-    endpoint = f"{scheme}://{host}"
-    try:
-        parts = urlsplit(endpoint)
-        if parts.hostname and parts.port and "@" not in host:
-            return endpoint
-    except ValueError:
-        pass  # a port that is no number: as any other bad address
-    raise BadInput(f"{host.rpartition('@')[2]!r} is not an etcd member's HOST:PORT", _HINT)

@@ -15,11 +15,10 @@ from typing import Final
 from hyperscale.cluster.datacenters.settings import ProbeSettings
 from hyperscale.cluster.jobs.settings import JobSettings
 from hyperscale.errors import HyperscaleError
-from hyperscale.ledger.vsr import VsrSettings
 from hyperscale.nodes.client.picture import Picture
 from hyperscale.nodes.gate.gate import Gate
 from hyperscale.nodes.gate.jobs import GateJob
-from hyperscale.nodes.gate.settings import GateSettings
+from hyperscale.nodes.gate.settings import GateSettings, LedgerSettings
 from hyperscale.nodes.manager.manager import Manager
 from hyperscale.nodes.manager.settings import ManagerSettings
 from hyperscale.nodes.member.settings import NodeSettings
@@ -59,7 +58,7 @@ PROBES: Final = ProbeSettings(
 BEGIN_WITHIN_S: Final = 20.0
 LINES_ALONE_S: Final = 60.0
 TOTALS_S: Final = 1.0
-LEDGER: Final = VsrSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
+LEDGER: Final = LedgerSettings(lease_s=3.0, heartbeat_s=0.8, retry_s=0.4, view_change_s=3.0)
 
 
 def _knowledge(job: GateJob) -> int:

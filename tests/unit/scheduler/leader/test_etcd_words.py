@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from hyperscale.runtime.etcd import ANONYMOUS
 from hyperscale.scheduler.leader.election import ElectionUnavailable
-from hyperscale.scheduler.leader.etcd_gateway import ANONYMOUS
 from hyperscale.scheduler.leader.etcd_lease import EtcdLease
 
 HELD = json.dumps(

@@ -5,23 +5,20 @@ first; one that does not answer in time is passed over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-from hyperscale.errors import BadInput
-from hyperscale.runtime.http import Answer, Connection, HttpFailed, request_of
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from hyperscale.scheduler.leader.election import ElectionUnavailable
+from hyperscale.errors import BadInput
+from hyperscale.runtime.http import BODY_BYTES_MAX, Answer, Connection, HttpFailed, request_of
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +50,28 @@ class EtcdAccess:
 
 ANONYMOUS: Final = EtcdAccess()
 
+SCHEMES: Final = {"etcd": "http", "etcds": "https"}
+
+
+def endpoints_of(address: str, hint: str) -> list[str]:
+    """`[etcd://]HOST:PORT,HOST:PORT`, or `etcds://` before it for TLS. Raises BadInput."""
+    scheme, _, hosts = address.rpartition("://")
+    scheme = scheme or "etcd"
+    if scheme not in SCHEMES:
+        raise BadInput(f"{address.rpartition('@')[2]!r} is not the address of an etcd", hint)
+    return [_endpoint(SCHEMES[scheme], each, hint) for each in hosts.split(",") if each]
+
+
+def _endpoint(scheme: str, host: str, hint: str) -> str:
+    endpoint = f"{scheme}://{host}"
+    try:
+        parts = urlsplit(endpoint)
+        if parts.hostname and parts.port and "@" not in host:
+            return endpoint
+    except ValueError:
+        pass  # a port that is no number: as any other bad address
+    raise BadInput(f"{host.rpartition('@')[2]!r} is not an etcd member's HOST:PORT", hint)
+
 
 IDLE_MAX: Final = 2
 AUTHENTICATION_S: Final = 5.0
@@ -62,18 +81,28 @@ _UNAUTHENTICATED: Final = (b"invalid auth token", b"user name is empty", b"auth:
 
 
 class Gateway:
-    def __init__(self, endpoints: Sequence[str], access: EtcdAccess, timeout_s: float) -> None:
-        """Endpoints as `http://host:port` or `https://host:port`; each has `timeout_s`."""
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        access: EtcdAccess,
+        timeout_s: float,
+        silent: type[Exception],
+        answer_bytes_max: int = BODY_BYTES_MAX,
+    ) -> None:
+        """Endpoints as `http://host:port` or `https://host:port`; each has `timeout_s`. `silent` is
+        raised when no endpoint gives an answer."""
         secure = any(endpoint.startswith("https:") for endpoint in endpoints)
         self._tls = access.tls() if secure else None
         self._access = access
         self._timeout_s = timeout_s
+        self._silent = silent
+        self._answer_bytes_max = answer_bytes_max
         self._endpoints = list(endpoints)
         self._idle: dict[str, list[Connection]] = {}
         self._token = ""
 
     async def call(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Raises ElectionUnavailable when no endpoint gives an answer."""
+        """Raises `silent`: what was asked may have been done, or not."""
         body = msgspec.json.encode(request)
         trouble: Exception = HttpFailed("no endpoint")
         for _ in range(len(self._endpoints)):
@@ -82,7 +111,7 @@ class Gateway:
             except (HttpFailed, TimeoutError, OSError) as error:
                 trouble = error
                 self._turn()
-        raise _silent(trouble) from trouble
+        raise self._trouble(trouble) from trouble
 
     async def stream(self, path: str, request: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Messages of one endpoint, on a connection of their own."""
@@ -93,7 +122,7 @@ class Gateway:
                 connection = await self._opened(endpoint)
         except (HttpFailed, TimeoutError, OSError) as error:
             self._turn()
-            raise _silent(error) from error
+            raise self._trouble(error) from error
         try:
             body = msgspec.json.encode(request)
             connection.send(request_of("POST", path, self._headers(endpoint), body))
@@ -106,7 +135,7 @@ class Gateway:
             raise HttpFailed(f"the stream ended: {rest[:200].decode(errors='replace')}")
         except (HttpFailed, msgspec.DecodeError) as error:
             self._turn()
-            raise _silent(error) from error
+            raise self._trouble(error) from error
         finally:
             connection.drop()
 
@@ -149,7 +178,7 @@ class Gateway:
     async def _over(self, connection: Connection, endpoint: str, path: str, body: bytes) -> Answer:
         try:
             connection.send(request_of("POST", path, self._headers(endpoint), body))
-            answer = await connection.answer()
+            answer = await connection.answer(bytes_max=self._answer_bytes_max)
             if not answer.whole:
                 raise HttpFailed("the answer is cut short")
         except BaseException:
@@ -172,6 +201,9 @@ class Gateway:
         host = {"Host": urlsplit(endpoint).netloc}
         return {**host, "Authorization": self._token} if self._token else host
 
+    def _trouble(self, error: Exception) -> Exception:
+        return self._silent(f"etcd: {str(error) or 'no answer in time'}")
+
     def _turn(self) -> None:
         self._endpoints.append(self._endpoints.pop(0))
 
@@ -186,7 +218,3 @@ def _read(answer: Answer) -> dict[str, Any]:
     if b"lease not found" in body:
         return {}
     raise HttpFailed(f"status {status}: {body[:200].decode(errors='replace')}")
-
-
-def _silent(error: Exception) -> ElectionUnavailable:
-    return ElectionUnavailable(f"etcd: {str(error) or 'no answer in time'}")

@@ -1,0 +1,1 @@
+"""Logs of operations kept in an etcd that somebody else looks after."""
