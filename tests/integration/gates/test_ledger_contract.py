@@ -30,7 +30,7 @@ from tests.integration.client.test_dev import free_ports
 from tests.integration.scheduler.etcd_cluster import EtcdCluster, etcd_cluster
 
 NAMES = ("g1", "g2", "g3")
-TIMES = {"lease_s": 2.0, "heartbeat_s": 0.5, "retry_s": 0.3, "view_change_s": 2.0}
+TIMES = {"lease_s": 4.0, "heartbeat_s": 1.0, "retry_s": 0.3, "view_change_s": 4.0}
 DEADLINE_S = 120.0
 Story = Callable[["Gates"], Coroutine[Any, Any, None]]
 
