@@ -259,8 +259,15 @@ def test_a_gate_chooses_as_many_as_are_wanted(calm: World, target: str, stats: S
     assert ended.code == ExitCode.PASSED, ended
     assert len(calm.results()["datacenters"]) == 2
     assert stats()["requests"] == 20
+
+    def is_next() -> bool:  # who is still busy with the job before is not
+        route = ("route", "--dc", "dc3", "--policy", "prefer", "--count", 1)
+        return calm.ask(*route).out == "dc3\n"
+
+    calm.dev.wait_until(is_next, "that dc3 would run it")
     prefer = ("--dc", "dc3", "--dc-policy", "prefer", "-o", "out.json")
     ended = calm.ask("run", file, "-i", 10, *prefer)
+    assert ended.code == ExitCode.PASSED, ended
     assert by_datacenter(calm.results()) == {"dc3": ("completed", 10)}
     assert_refused(
         calm.ask("run", file, "--dc-count", 4), "needs 4 datacenters, and there are 3", code=1

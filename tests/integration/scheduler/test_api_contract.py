@@ -25,7 +25,7 @@ from hyperscale.scheduler.store.store import Store
 from hyperscale.scheduler.telemetry.metrics import Metrics
 from tests.unit.scheduler.http.harness import TOKENS, tokens
 
-EXAMPLES = os.environ.get("TESTS_SCHEMATHESIS_EXAMPLES", "3")
+EXAMPLES = os.environ.get("TESTS_SCHEMATHESIS_EXAMPLES", "2")
 PROGRAM = Path(sys.executable).with_name("schemathesis")
 
 
