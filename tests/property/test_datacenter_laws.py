@@ -77,7 +77,7 @@ def test_beliefs_follow_from_answers(steps: list[tuple[str, object]]) -> None:
                 assert not watch.line_in_doubt(now)
                 assert now - heard[change.datacenter] >= SETTINGS.suspicion_s
         verdicts = {watch.verdict(now, name, (), ("g2",)) for name in watch.reached()}
-        assert verdicts <= {Verdict.LOST}
+        assert verdicts <= {Verdict.WAIT if watch.was_away(now) else Verdict.LOST}
 
 
 @given(
